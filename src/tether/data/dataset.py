@@ -1,0 +1,39 @@
+"""A log of transitions in memory: columns, episodes, bounds, and where it came from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from tether.types import Batch, Spec
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """Every transition of a log, in the order it was recorded. Columns are float32 NumPy arrays of equal length."""
+
+    transitions: Batch
+    truncated: np.ndarray  # (N,) bool: the last kept row of an episode that did not terminate
+    episode_ends: np.ndarray  # (E,) int64: one past the last row of each episode, ascending; the last one is N
+    episode_returns: np.ndarray  # (E,) float64: of the episode as recorded, dropped rows included, rewards unscaled
+    spec: Spec
+    name: str
+    env_id: str | None
+    sha256: str  # of the file; of the columns where there is no file
+    notes: LoadNotes = field(default_factory=lambda: LoadNotes())
+
+    @property
+    def size(self) -> int:
+        return len(self.transitions.reward)
+
+
+@dataclass(frozen=True)
+class LoadNotes:
+    """What reading the file changed, so that nothing is changed in silence."""
+
+    rows_read: int = 0
+    rows_dropped: int = 0  # the last step of an episode whose successor is not recorded
+    action_entries_clipped: int = 0  # single numbers outside the bounds
+    successors: str = "recorded"  # or "shifted": made from the next row of the same episode
+    episode_ends: str = "recorded"  # or "inferred": the file has no timeouts column
