@@ -10,6 +10,18 @@ from tether.types import Batch, Spec
 
 
 @dataclass(frozen=True)
+class LoadNotes:
+    """What reading the file changed or assumed, so that nothing is done in silence."""
+
+    rows_read: int = 0
+    rows_dropped: int = 0  # the last step of an episode whose successor is not recorded
+    action_entries_clipped: int = 0  # single numbers outside the bounds
+    successors: str = "recorded"  # or "shifted": made from the next row of the same episode
+    episode_ends: str = "recorded"  # or "inferred": the file has no timeouts column
+    action_bounds: str = "environment"  # or "assumed": [-1, 1]; or "measured": the range of the recorded actions
+
+
+@dataclass(frozen=True)
 class Dataset:
     """Every transition of a log, in the order it was recorded. Columns are float32 NumPy arrays of equal length."""
 
@@ -21,19 +33,13 @@ class Dataset:
     name: str
     env_id: str | None
     sha256: str  # of the file; of the columns where there is no file
-    notes: LoadNotes = field(default_factory=lambda: LoadNotes())
+    notes: LoadNotes = field(default_factory=LoadNotes)
 
     @property
     def size(self) -> int:
         return len(self.transitions.reward)
 
-
-@dataclass(frozen=True)
-class LoadNotes:
-    """What reading the file changed, so that nothing is changed in silence."""
-
-    rows_read: int = 0
-    rows_dropped: int = 0  # the last step of an episode whose successor is not recorded
-    action_entries_clipped: int = 0  # single numbers outside the bounds
-    successors: str = "recorded"  # or "shifted": made from the next row of the same episode
-    episode_ends: str = "recorded"  # or "inferred": the file has no timeouts column
+    @property
+    def episode_starts(self) -> np.ndarray:
+        """(E,) int64: the first row of each episode."""
+        return np.concatenate([[0], self.episode_ends[:-1]])

@@ -1,0 +1,1 @@
+"""Policies in the real environment: episodes, scores, statistics, pictures."""

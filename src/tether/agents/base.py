@@ -1,0 +1,36 @@
+"""What an agent is: a frozen dataclass whose fields are its settings and whose methods are four pure functions.
+
+The agent holds no state. It knows of a bonus only as a `Penalty`, a function `(observation, action, key) -> (B,)`;
+how much that weighs is the agent's own setting.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import jax
+
+from tether.networks import Actor
+from tether.types import Batch, Key, Metrics, Penalty, Spec
+
+
+class Agent(Protocol):
+    @property
+    def batch_size(self) -> int:
+        """Rows in each of the batches that one update takes."""
+
+    @property
+    def critic_steps(self) -> int:
+        """How many batches one update takes, and by how many gradient steps it moves the run on."""
+
+    def init(self, key: Key, spec: Spec) -> Any:
+        """A fresh state: a pytree of arrays in which no buffer appears twice."""
+
+    def update(self, state: Any, batches: Batch, key: Key, penalty: Penalty) -> tuple[Any, Metrics]:
+        """`critic_steps` gradient steps. Every column of `batches` has the leading axes `(critic_steps, batch_size)`."""
+
+    def policies(self, state: Any) -> dict[str, Actor]:
+        """The policies that can be evaluated, by name, all of one shape. `online` is always among them."""
+
+    def act(self, state: Any, observation: jax.Array) -> jax.Array:
+        """The online policy: `(B, O) -> (B, A)`."""

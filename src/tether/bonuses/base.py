@@ -1,0 +1,43 @@
+"""What a bonus is: a frozen dataclass whose fields are its settings and whose methods are pure functions.
+
+A bonus is fitted first, then frozen: `init`, `steps` times `update`, then `frozen` gives the state that `score` reads.
+A bonus with nothing to learn by gradient does all its work in `init` and has `steps = 0`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import jax
+
+from tether.types import Batch, Key, Metrics, Spec
+
+
+class Bonus(Protocol):
+    @property
+    def steps(self) -> int:
+        """Gradient steps of the fit."""
+
+    @property
+    def batch_size(self) -> int:
+        """Rows in the batch that one step takes."""
+
+    @property
+    def held_out(self) -> float:
+        """Share of the episodes kept out of the fit, to judge it by."""
+
+    @property
+    def seed(self) -> int:
+        """Seed of the fit. It is the bonus's own, so that agents of many seeds share one fit."""
+
+    def init(self, key: Key, spec: Spec, transitions: Batch) -> Any:
+        """The state of a fit not yet begun: a pytree of arrays in which no buffer appears twice."""
+
+    def update(self, fitting: Any, batch: Batch, key: Key) -> tuple[Any, Metrics]:
+        """One step of the fit."""
+
+    def frozen(self, fitting: Any) -> Any:
+        """What `score` needs of the fit, and no more."""
+
+    def score(self, state: Any, observation: jax.Array, action: jax.Array, key: Key) -> jax.Array:
+        """`(B, O), (B, A) -> (B,)`: at least 0, small on pairs like the data, differentiable in the action."""

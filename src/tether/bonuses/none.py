@@ -1,0 +1,43 @@
+"""No bonus: zero everywhere. With it every agent is its plain self, and no agent needs a special case."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import jax
+import jax.numpy as jnp
+
+from tether.types import Batch, Key, Metrics, Spec
+
+
+@dataclass(frozen=True)
+class NoBonus:
+    """Nothing to set."""
+
+    @property
+    def steps(self) -> int:
+        return 0
+
+    @property
+    def batch_size(self) -> int:
+        return 1
+
+    @property
+    def held_out(self) -> float:
+        return 0.0
+
+    @property
+    def seed(self) -> int:
+        return 0
+
+    def init(self, key: Key, spec: Spec, transitions: Batch) -> tuple[()]:
+        return ()
+
+    def update(self, fitting: tuple[()], batch: Batch, key: Key) -> tuple[tuple[()], Metrics]:
+        return (), {}
+
+    def frozen(self, fitting: tuple[()]) -> tuple[()]:
+        return ()
+
+    def score(self, state: tuple[()], observation: jax.Array, action: jax.Array, key: Key) -> jax.Array:
+        return jnp.zeros(observation.shape[0])

@@ -1,0 +1,49 @@
+"""The action bounds of a dataset: what a policy learnt from it may do."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tether.data.tasks import find_task
+from tether.errors import TetherError
+
+# Share of the measured range added on each side, so that a tanh policy can reach the largest recorded action.
+MEASURED_MARGIN = 0.01
+
+
+def action_bounds(actions: np.ndarray, env_id: str | None) -> tuple[np.ndarray, np.ndarray, str]:
+    """Low (A,), high (A,) and how they were found.
+
+    `environment`: of the task, whatever was recorded (Adroit's demonstrations leave its bounds).
+    `assumed`: no environment is known and every action is within [-1, 1], the custom of D4RL.
+    `measured`: no environment is known and actions leave [-1, 1]; each dimension's range, a little widened.
+    """
+    size = actions.shape[1]
+    task = find_task(env_id)
+    if task is not None and task.action_size == size:
+        limit = np.full(size, task.action_limit, dtype=np.float32)
+        return -limit, limit, "environment"
+    registered = _registered_bounds(env_id)
+    if registered is not None and registered[0].shape == (size,):
+        return *registered, "environment"
+    if np.abs(actions).max() <= 1.0:
+        limit = np.ones(size, dtype=np.float32)
+        return -limit, limit, "assumed"
+    low, high = actions.min(axis=0), actions.max(axis=0)
+    margin = np.maximum(MEASURED_MARGIN * (high - low), 1e-3)  # a constant action still needs a range
+    return low - margin, high + margin, "measured"
+
+
+def _registered_bounds(env_id: str | None) -> tuple[np.ndarray, np.ndarray] | None:
+    """Bounds of a registered Gymnasium environment; None where it is unknown, cannot be made, is discrete or unbounded."""
+    if env_id is None:
+        return None
+    from tether.evaluation.environments import action_limits, make_environment  # here, as most datasets load without Gymnasium
+
+    try:
+        environment = make_environment(env_id)
+    except TetherError:
+        return None
+    low, high = action_limits(environment)
+    environment.close()
+    return (low, high) if np.isfinite(low).all() and np.isfinite(high).all() else None

@@ -1,0 +1,55 @@
+"""What is in a dataset, as plain values that print and serialise."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+
+from tether.data.dataset import Dataset
+from tether.data.tasks import find_task
+
+
+def describe(dataset: Dataset) -> dict[str, Any]:
+    """Everything `tether data info` says. Returns and rewards are unscaled; `normalised_score` is None without a reference."""
+    lengths = dataset.episode_ends - dataset.episode_starts
+    reward = np.asarray(dataset.transitions.reward)
+    task = find_task(dataset.env_id)
+    score = None
+    if task is not None:
+        score = {**_mean_and_std(task.normalised_score(dataset.episode_returns)), "reference": task.source}
+    return {
+        "name": dataset.name,
+        "env_id": dataset.env_id,
+        "sha256": dataset.sha256,
+        "transitions": dataset.size,
+        "episodes": len(lengths),
+        "observation_size": dataset.spec.observation_size,
+        "action_size": dataset.spec.action_size,
+        "action_low": list(dataset.spec.action_low),
+        "action_high": list(dataset.spec.action_high),
+        "episode_return": _distribution(dataset.episode_returns),
+        "episode_length": _distribution(lengths),  # in transitions, without dropped rows
+        "normalised_score": score,
+        "reward": {"min": float(reward.min()), "max": float(reward.max()), "constant": bool(reward.min() == reward.max())},
+        "terminated_share": float(np.mean(dataset.transitions.terminated, dtype=np.float64)),  # of transitions
+        "truncated_share": float(np.mean(dataset.truncated)),
+        "notes": asdict(dataset.notes),
+    }
+
+
+def _mean_and_std(values: np.ndarray) -> dict[str, float]:
+    return {"mean": float(np.mean(values)), "std": float(np.std(values))}
+
+
+def _distribution(values: np.ndarray) -> dict[str, float]:
+    low, first_quartile, median, third_quartile, high = np.quantile(values, [0.0, 0.25, 0.5, 0.75, 1.0]).tolist()
+    return {
+        **_mean_and_std(values),
+        "min": low,
+        "first_quartile": first_quartile,
+        "median": median,
+        "third_quartile": third_quartile,
+        "max": high,
+    }

@@ -1,0 +1,78 @@
+"""Changes to a whole dataset before training. Each returns a new Dataset and leaves the given one as it was."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from tether.data.dataset import Dataset
+from tether.errors import TetherError
+from tether.types import Batch
+
+
+@dataclass(frozen=True)
+class RewardScale:
+    """The reward range of a dataset, which training maps to [0, 1]."""
+
+    low: float
+    high: float
+
+    @property
+    def is_constant(self) -> bool:
+        """All rewards are equal. They map to 0, so that nothing can be learnt from them."""
+        return self.low == self.high
+
+    def apply(self, reward: np.ndarray) -> np.ndarray:
+        """`(reward - low) / (high - low)` as float32; 0 where all rewards are equal."""
+        if self.is_constant:
+            return np.zeros_like(reward, dtype=np.float32)
+        return ((reward.astype(np.float64) - self.low) / (self.high - self.low)).astype(np.float32)
+
+
+def normalise_rewards(dataset: Dataset) -> tuple[Dataset, RewardScale]:
+    """Rewards mapped to [0, 1] by the smallest and largest of the dataset. Episode returns stay unscaled."""
+    reward = np.asarray(dataset.transitions.reward)
+    scale = RewardScale(low=float(reward.min()), high=float(reward.max()))
+    return replace(dataset, transitions=dataset.transitions._replace(reward=scale.apply(reward))), scale
+
+
+def split_episodes(dataset: Dataset, held_out_share: float, seed: int) -> tuple[Dataset, Dataset]:
+    """The dataset as (kept, held out), cut between episodes, which stay in their order.
+
+    Episodes are drawn at random until they hold at least `held_out_share` of the rows; one always stays on each side.
+    A single episode is cut in two by rows, the tail being held out: rows beside the cut resemble each other, so a held-out
+    measure is a little optimistic there. Both halves then carry the return of the whole episode.
+    """
+    if not 0.0 < held_out_share < 1.0:
+        raise TetherError(f"held_out_share is {held_out_share}, expected more than 0 and less than 1")
+    if dataset.size < 2:
+        raise TetherError(f"{dataset.name}: one transition cannot be split")
+    lengths = dataset.episode_ends - dataset.episode_starts
+    episodes = len(lengths)
+    if episodes == 1:
+        cut = min(max(round(dataset.size * (1.0 - held_out_share)), 1), dataset.size - 1)
+        first = np.arange(dataset.size) < cut
+        every_return = dataset.episode_returns
+        return _select(dataset, first, np.array([cut]), every_return), _select(
+            dataset, ~first, np.array([dataset.size - cut]), every_return
+        )
+    order = np.random.default_rng(seed).permutation(episodes)
+    enough = int(np.searchsorted(np.cumsum(lengths[order]), held_out_share * dataset.size)) + 1
+    held_out = np.zeros(episodes, dtype=bool)
+    held_out[order[: min(enough, episodes - 1)]] = True
+    rows = np.repeat(held_out, lengths)
+    returns = dataset.episode_returns
+    return (
+        _select(dataset, ~rows, np.cumsum(lengths[~held_out]), returns[~held_out]),
+        _select(dataset, rows, np.cumsum(lengths[held_out]), returns[held_out]),
+    )
+
+
+def _select(dataset: Dataset, rows: np.ndarray, episode_ends: np.ndarray, episode_returns: np.ndarray) -> Dataset:
+    transitions = Batch(*(np.asarray(column)[rows] for column in dataset.transitions))
+    truncated = dataset.truncated[rows]
+    truncated[episode_ends - 1] = np.asarray(transitions.terminated)[episode_ends - 1] == 0.0
+    return replace(
+        dataset, transitions=transitions, truncated=truncated, episode_ends=episode_ends, episode_returns=episode_returns
+    )

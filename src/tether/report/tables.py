@@ -1,0 +1,95 @@
+"""Tables of scores, for the terminal and for a page: every number says whether it is the last, the last ten or the best."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tether.errors import TetherError, did_you_mean
+from tether.report.runs import Run
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+COLUMNS = {"last": "last", "last_ten": "last ten", "best": "best"}  # as result.json spells them, and as a table does
+
+
+@dataclass(frozen=True)
+class Score:
+    """A mean and the spread around it; `step` where it matters when it was reached."""
+
+    mean: float
+    std: float
+    step: int | None = None
+
+    def __str__(self) -> str:
+        at = f" (step {self.step:,})" if self.step is not None else ""
+        return f"{self.mean:.1f} ± {self.std:.1f}{at}"
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of a table: its label, and its scores by column. A column it lacks stays empty."""
+
+    label: str
+    scores: dict[str, Score] = field(default_factory=dict)
+
+
+def run_row(label: str, run: Run, policy: str | None = None) -> Row:
+    """The scores of one finished run, of its own policy unless another is named. The spread is over episodes."""
+    if run.result is None:
+        raise TetherError(f"run {run.path} has not finished, so it has no result")
+    by_policy = run.result.get("score_by_policy", {}) | {run.result["policy"]: run.result["score"]}
+    policy = policy or run.result["policy"]
+    if policy not in by_policy:
+        raise TetherError(f"run {run.path} has no policy {policy}{did_you_mean(policy, by_policy)}")
+    score = by_policy[policy] or {}  # null when nothing was evaluated
+    return Row(label, {COLUMNS[name]: Score(found["mean"], found["std"], found.get("step")) for name, found in score.items()})
+
+
+def seeds_row(label: str, runs: Sequence[Run], policy: str | None = None) -> Row:
+    """The scores of several runs that differ in their seed. The spread is over the means of the runs, in its population form."""
+    if not runs:
+        raise TetherError(f"there are no runs for {label}")
+    rows = [run_row(label, run, policy) for run in runs]
+    means = {title: [row.scores[title].mean for row in rows] for title in _columns(rows)}
+    return Row(label, {title: Score(float(np.mean(values)), float(np.std(values))) for title, values in means.items()})
+
+
+def rich_table(rows: Sequence[Row], title: str = "", heading: str = "") -> Table:
+    """For the terminal. `heading` stands above the labels."""
+    from rich.markup import escape
+    from rich.table import Table
+
+    columns = _columns(rows)
+    table = Table(heading, title=title, title_justify="left")
+    for column in columns:
+        table.add_column(column, justify="right", no_wrap=True)
+    for row in rows:
+        table.add_row(escape(row.label), *(_cell(row, column) for column in columns))
+    return table
+
+
+def markdown_table(rows: Sequence[Row], heading: str = "") -> str:
+    """For a page, aligned so that it reads well as text too."""
+    columns = _columns(rows)
+    lines = [[heading, *columns], *([row.label, *(_cell(row, column) for column in columns)] for row in rows)]
+    widths = [max(len(line[index]) for line in lines) for index in range(len(columns) + 1)]
+    lines.insert(1, ["-" * widths[0], *("-" * (width - 1) + ":" for width in widths[1:])])
+    return "".join(f"| {' | '.join(map(_align, line, widths, range(len(line))))} |\n" for line in lines)
+
+
+def _align(text: str, width: int, column: int) -> str:
+    return text.ljust(width) if column == 0 else text.rjust(width)
+
+
+def _columns(rows: Sequence[Row]) -> list[str]:
+    """All columns that any row has, in the order of their first appearance."""
+    return list(dict.fromkeys(column for row in rows for column in row.scores))
+
+
+def _cell(row: Row, column: str) -> str:
+    return str(row.scores[column]) if column in row.scores else ""

@@ -1,0 +1,167 @@
+"""Fitting a bonus: the loop, the judgement on held-out episodes, and the cache that spares the next run the work."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from tether import storage
+from tether.bonuses import BONUSES, Bonus
+from tether.data.dataset import Dataset
+from tether.data.transforms import split_episodes
+from tether.errors import TetherError
+from tether.evaluation.discrimination import auroc_by_kind, score_kinds
+from tether.training.epoch import fit_epoch
+from tether.types import Batch, Key, Spec
+
+EPOCH_STEPS = 1_000
+SHORT_FIT_GAIN = 0.05  # a fit whose held-out score still fell by this share over its last fifth was cut short
+SCORING_ROWS = 4_096
+
+OnEpoch = Callable[[int, dict[str, float]], None]  # step, metrics; may raise to stop, and the fit can then be resumed
+
+
+@dataclass(frozen=True)
+class FitReport:
+    """What is known about a fit; kept with it in the cache and in every run that uses it."""
+
+    steps: int
+    seconds: float
+    history: list[dict[str, float]] = field(default_factory=list)  # one record an epoch
+    held_out: float | None = None  # mean score of recorded pairs of episodes the fit never saw
+    auroc: dict[str, float] = field(default_factory=dict)  # held-out recorded pairs against each other kind of action
+
+    @property
+    def looks_short(self) -> bool:
+        """Whether the held-out score was still falling at the end. Means of a fifth of the fit, since one epoch is noisy."""
+        scores = [record["bonus/held_out"] for record in self.history if "bonus/held_out" in record]
+        fifth = len(scores) // 5
+        if fifth == 0:
+            return self.steps > 0
+        before, last = np.mean(scores[-2 * fifth : -fifth]), np.mean(scores[-fifth:])
+        return bool(last < (1.0 - SHORT_FIT_GAIN) * before)
+
+
+@dataclass(frozen=True)
+class FittedBonus:
+    """A bonus and what it learnt: all that scoring needs."""
+
+    bonus: Bonus
+    state: Any
+    spec: Spec
+    report: FitReport
+
+    def score(self, observation: np.ndarray, action: np.ndarray, seed: int = 0) -> np.ndarray:
+        """The bonus of each pair, `(B, O), (B, A) -> (B,)`. Large means: not like the data."""
+        return score_rows(self.bonus, self.state, observation, action, jax.random.key(seed))
+
+
+def fit_bonus(bonus: Bonus, dataset: Dataset, cache: Path | None = None, on_epoch: OnEpoch | None = None) -> FittedBonus:
+    """Fit `bonus` to `dataset`, or take the same fit from the cache. A fit that was interrupted goes on where it stopped."""
+    held_out = None
+    if bonus.held_out > 0:
+        kept, held_out = split_episodes(dataset, bonus.held_out, bonus.seed)
+    else:
+        kept = dataset
+    place = None if cache is None or bonus.steps == 0 else cache / f"{fit_name(bonus, dataset)}.safetensors"
+    key_init, key_steps = jax.random.split(jax.random.key(bonus.seed))
+    transitions = Batch(*map(jnp.asarray, kept.transitions))
+    fresh = jax.jit(bonus.init, static_argnums=1)
+    if place is not None and place.exists():
+        template = jax.eval_shape(lambda key: bonus.frozen(bonus.init(key, dataset.spec, transitions)), key_init)
+        state, report = _read(place, template)
+        return FittedBonus(bonus, state, dataset.spec, report)
+
+    fitting, report = fresh(key_init, dataset.spec, transitions), FitReport(0, 0.0)
+    partial_place = place and place.with_suffix(".partial.safetensors")
+    if partial_place is not None and partial_place.exists():
+        fitting, report = _read(partial_place, jax.eval_shape(lambda: fitting))
+    while report.steps < bonus.steps:
+        began = time.perf_counter()
+        count = min(EPOCH_STEPS, bonus.steps - report.steps)
+        fitting, _, metrics = fit_epoch(bonus, fitting, jnp.asarray(report.steps, jnp.int32), transitions, key_steps, count)
+        record = {name: float(value) for name, value in metrics.items()}
+        if not all(map(np.isfinite, record.values())):
+            raise TetherError(f"the fit of the bonus gave {record} at step {report.steps + count}; try a lower bonus.learning_rate")
+        if held_out is not None:
+            record["bonus/held_out"] = _held_out_score(bonus, bonus.frozen(fitting), held_out)
+        step = report.steps + count
+        history = [*report.history, {"fit_step": step, **record}]
+        report = FitReport(step, report.seconds + time.perf_counter() - began, history)
+        if partial_place is not None and step < bonus.steps:
+            _write(partial_place, fitting, report)
+        if on_epoch is not None:
+            on_epoch(step, record)
+
+    state = jax.tree.map(jnp.copy, bonus.frozen(fitting))
+    if held_out is not None and bonus.steps > 0:
+        report = _judge(bonus, state, held_out, report)
+    if place is not None:
+        _write(place, state, report)
+    if partial_place is not None:
+        partial_place.unlink(missing_ok=True)
+    return FittedBonus(bonus, state, dataset.spec, report)
+
+
+def cache_folder() -> Path:
+    """Where fits are kept: `TETHER_CACHE`, else the user's cache folder."""
+    given = os.environ.get("TETHER_CACHE")
+    root = Path(given) if given else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "tether"
+    return root / "bonuses"
+
+
+def fit_name(bonus: Bonus, dataset: Dataset) -> str:
+    """Names a fit by all that decides it: the bonus and its settings, the data and its bounds, the format of the file."""
+    name = next(name for name, kind in BONUSES.items() if kind is type(bonus))
+    facts = [name, asdict(bonus), dataset.sha256, dataset.size, asdict(dataset.spec), storage.FORMAT_VERSION]  # type: ignore[call-overload]
+    return f"{name}-{hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:24]}"
+
+
+def score_rows(bonus: Bonus, state: Any, observation: np.ndarray, action: np.ndarray, key: Key) -> np.ndarray:
+    """Scores of any number of pairs, in pieces of one size, so that scoring compiles once."""
+    pieces = []
+    for piece, start in enumerate(range(0, len(observation), SCORING_ROWS)):
+        rows = slice(start, start + SCORING_ROWS)
+        missing = SCORING_ROWS - len(observation[rows])
+        padded = [np.pad(np.asarray(column[rows], np.float32), ((0, missing), (0, 0))) for column in (observation, action)]
+        scores = _score_piece(bonus, state, *padded, jax.random.fold_in(key, piece))
+        pieces.append(np.asarray(scores)[: SCORING_ROWS - missing])
+    return np.concatenate(pieces) if pieces else np.zeros(0, np.float32)
+
+
+@partial(jax.jit, static_argnames="bonus")
+def _score_piece(bonus: Bonus, state: Any, observation: jax.Array, action: jax.Array, key: Key) -> jax.Array:
+    return bonus.score(state, observation, action, key)
+
+
+def _held_out_score(bonus: Bonus, state: Any, held_out: Dataset) -> float:
+    observation, action = held_out.transitions.observation[:SCORING_ROWS], held_out.transitions.action[:SCORING_ROWS]
+    return float(np.mean(score_rows(bonus, state, np.asarray(observation), np.asarray(action), jax.random.key(0))))
+
+
+def _judge(bonus: Bonus, state: Any, held_out: Dataset, report: FitReport) -> FitReport:
+    scores = score_kinds(lambda observation, action: score_rows(bonus, state, observation, action, jax.random.key(0)), held_out)
+    return FitReport(report.steps, report.seconds, report.history, float(np.mean(scores["data"])), auroc_by_kind(scores))
+
+
+def _write(place: Path, state: Any, report: FitReport) -> None:
+    storage.write_tensors(place, storage.flatten_tree(state), {"report": json.dumps(asdict(report))})
+
+
+def _read(place: Path, template: Any) -> tuple[Any, FitReport]:
+    try:
+        tensors, metadata = storage.read_tensors(place)
+        return storage.unflatten_tree(template, tensors), FitReport(**json.loads(metadata["report"]))
+    except (KeyError, TypeError, ValueError) as error:
+        raise TetherError(f"{place} is not a fitted bonus of this Tether; delete it and it is fitted anew") from error

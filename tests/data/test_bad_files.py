@@ -1,0 +1,173 @@
+"""Each thing that can be wrong with a file has one message that names the file and the column."""
+
+from __future__ import annotations
+
+import h5py
+import numpy as np
+import pytest
+
+from tether.data import load_dataset
+from tether.data.d4rl import read_d4rl
+from tether.errors import TetherError
+
+
+def _message(path) -> str:
+    with pytest.raises(TetherError) as caught:
+        read_d4rl(path)
+    message = str(caught.value)
+    assert "\n" not in message
+    return message
+
+
+def test_missing_file(tmp_path):
+    assert _message(tmp_path / "gone.hdf5") == f"{tmp_path / 'gone.hdf5'}: no such file"
+
+
+def test_folder(tmp_path):
+    assert "not a file" in _message(tmp_path)
+
+
+def test_not_hdf5(tmp_path):
+    path = tmp_path / "notes.hdf5"
+    path.write_text("observations, actions\n")
+    assert _message(path) == "notes.hdf5: not a readable HDF5 file (file signature not found)"
+
+
+def test_empty_file(tmp_path):
+    path = tmp_path / "empty.hdf5"
+    path.touch()
+    assert _message(path).startswith("empty.hdf5: not a readable HDF5 file")
+
+
+@pytest.mark.parametrize("share", [0.3, 0.9, 0.999])
+def test_truncated_file(write_hdf5, share):
+    path = write_hdf5(observations=np.zeros((4, 2000)), next_observations=None)
+    content = path.read_bytes()
+    path.write_bytes(content[: int(len(content) * share)])
+    assert _message(path).startswith("log.hdf5: not a readable HDF5 file (truncated file")
+
+
+def test_damaged_column(write_hdf5):
+    path = write_hdf5(observations=None)
+    with h5py.File(path, "r+") as file:
+        file.create_dataset("observations", data=np.random.default_rng(0).normal(size=(4, 2)), compression="gzip")
+        chunk = file["observations"].id.get_chunk_info(0)
+    content = bytearray(path.read_bytes())
+    content[chunk.byte_offset : chunk.byte_offset + chunk.size] = bytes(chunk.size)
+    path.write_bytes(content)
+    assert _message(path).startswith("log.hdf5: not a readable HDF5 file")
+
+
+@pytest.mark.parametrize("column", ["observations", "actions", "rewards", "terminals"])
+def test_missing_column(write_hdf5, column):
+    message = _message(write_hdf5(**{column: None}))
+    assert message.startswith(f"log.hdf5: column {column} is missing; the file has ")
+    assert column not in message.split("the file has")[1].replace("next_observations", "")
+
+
+@pytest.mark.parametrize("column", ["actions", "rewards", "next_observations", "terminals", "timeouts"])
+def test_ragged_lengths(write_hdf5, column):
+    short = np.zeros((3, 2)) if column in ("actions", "next_observations") else np.zeros(3)
+    assert _message(write_hdf5(**{column: short})) == f"log.hdf5: {column} has 3 rows, observations has 4"
+
+
+def test_nan(write_hdf5):
+    message = _message(write_hdf5(observations=[[0, 0], [0, 0], [np.nan, np.inf], [0, np.nan]]))
+    assert message == "log.hdf5: observations has 3 NaN or Inf values, the first in row 2"
+
+
+@pytest.mark.parametrize("column", ["actions", "rewards", "next_observations", "terminals"])
+def test_inf_in_any_column(write_hdf5, column):
+    values = np.zeros((4, 2)) if column in ("actions", "next_observations") else np.zeros(4)
+    values[1] = -np.inf
+    assert _message(write_hdf5(**{column: values})).startswith(f"log.hdf5: {column} has ")
+
+
+def test_float64_beyond_float32(write_hdf5):
+    assert "rewards has 1 NaN or Inf values, the first in row 3" in _message(write_hdf5(rewards=[0.0, 0.0, 0.0, 1e300]))
+
+
+def test_text_column(write_hdf5):
+    assert _message(write_hdf5(rewards=np.array([b"a", b"b", b"c", b"d"]))) == "log.hdf5: rewards has type |S1, expected numbers"
+
+
+@pytest.mark.parametrize(
+    ("column", "values", "expected"),
+    [
+        ("observations", np.zeros(4), "observations has shape (4,), expected (rows, numbers per row)"),
+        ("observations", np.zeros((4, 3, 3)), "observations has shape (4, 3, 3), expected (rows, numbers per row)"),
+        ("actions", np.zeros((4, 0)), "actions has shape (4, 0), expected (rows, numbers per row)"),
+        ("actions", np.zeros(4), "actions has shape (4,), expected (rows, numbers per row)"),
+        ("rewards", np.zeros((4, 2)), "rewards has shape (4, 2), expected (rows,)"),
+        ("rewards", 1.0, "rewards has shape (), expected (rows,)"),
+        ("next_observations", np.zeros((4, 3)), "next_observations has 3 numbers per row, observations has 2"),
+    ],
+)
+def test_wrong_shape(write_hdf5, column, values, expected):
+    assert _message(write_hdf5(**{column: values})) == f"log.hdf5: {expected}"
+
+
+def test_flags_other_than_0_and_1(write_hdf5):
+    assert _message(write_hdf5(timeouts=[0.0, 0.0, 0.5, 1.0])) == "log.hdf5: timeouts is 0.5 in row 2, expected 0 or 1"
+
+
+def test_no_rows(write_hdf5):
+    assert _message(write_hdf5(observations=np.zeros((0, 2)))) == "log.hdf5: observations has no rows"
+
+
+def test_no_row_with_a_successor(write_hdf5):
+    path = write_hdf5(next_observations=None, terminals=[False] * 4, timeouts=[True] * 4)
+    assert _message(path) == "log.hdf5: no row has a successor; every episode is one step that does not terminate"
+
+
+def test_group_in_place_of_a_column(write_hdf5):
+    path = write_hdf5(rewards=None)
+    with h5py.File(path, "r+") as file:
+        file.create_group("rewards")
+    assert _message(path) == "log.hdf5: rewards is a group, not a column"
+
+
+@pytest.mark.parametrize("link", [h5py.ExternalLink("secret.hdf5", "/rewards"), h5py.SoftLink("/rewards")])
+def test_links_are_refused(write_hdf5, link):
+    write_hdf5("secret.hdf5")
+    path = write_hdf5(rewards=None)
+    with h5py.File(path, "r+") as file:
+        file["rewards"] = link
+    assert _message(path) == "log.hdf5: rewards is a link to /rewards; columns must be stored in the file itself"
+
+
+def test_columns_stored_in_another_file_are_refused(write_hdf5, tmp_path):
+    (tmp_path / "raw").write_bytes(bytes(16))
+    path = write_hdf5(rewards=None)
+    with h5py.File(path, "r+") as file:
+        file.create_dataset("rewards", (4,), dtype=np.float32, external=[(str(tmp_path / "raw"), 0, 16)])
+    assert _message(path) == "log.hdf5: rewards is stored in another file; columns must be stored in the file itself"
+
+
+def test_virtual_columns_are_refused(write_hdf5):
+    other = write_hdf5("other.hdf5")
+    path = write_hdf5(rewards=None)
+    layout = h5py.VirtualLayout((4,), np.float32)
+    layout[:] = h5py.VirtualSource(other, "rewards", (4,))
+    with h5py.File(path, "r+") as file:
+        file.create_virtual_dataset("rewards", layout)
+    assert "rewards is stored in another file" in _message(path)
+
+
+@pytest.mark.parametrize("env_id", ["os:Hopper-v4", "", 3])
+def test_environment_attribute_that_is_no_id(write_hdf5, env_id):
+    message = _message(write_hdf5(env_id=env_id))
+    assert message.startswith("log.hdf5: attribute env_id is ")
+    assert message.endswith("expected the id of an environment such as Hopper-v4")
+
+
+def test_unknown_dataset_name():
+    with pytest.raises(TetherError, match=r"^no dataset named 'hoper-medium'.* \(or give a path to an \.hdf5 file\)$"):
+        load_dataset("hoper-medium")
+
+
+def test_load_dataset_takes_a_path_as_text_or_path(write_hdf5):
+    path = write_hdf5()
+    assert load_dataset(path).sha256 == load_dataset(str(path)).sha256
+    odd_name = path.rename(path.with_suffix(".data"))
+    assert load_dataset(odd_name).name == "log"
