@@ -156,7 +156,9 @@ def _override(config: RunConfig, name: str, value: Any) -> RunConfig:
             raise TetherError(f"no setting {name!r}; settings are named {', '.join(known)}")
         return dataclasses.replace(config, seed=_convert(value, int, name))
     if section not in ("agent", "bonus", "training", "evaluation"):
-        raise TetherError(f"no group of settings {section!r}{did_you_mean(section, ('agent', 'bonus', 'training', 'evaluation'))}")
+        raise TetherError(
+            f"no group of settings {section!r}{did_you_mean(section, ('agent', 'bonus', 'training', 'evaluation'))}"
+        )
     part = getattr(config, section)
     hints = get_type_hints(type(part))
     names = [f.name for f in dataclasses.fields(part)]
@@ -179,7 +181,9 @@ def _build(kind: type[T], given: dict[str, Any], where: str) -> T:
     for name, value in given.items():
         nested = dataclasses.is_dataclass(hints[name]) and isinstance(value, dict)
         is_built = name in REGISTRIES and not where
-        values[name] = value if is_built else _build(hints[name], value, name) if nested else _convert(value, hints[name], prefix + name)
+        values[name] = (
+            value if is_built else _build(hints[name], value, name) if nested else _convert(value, hints[name], prefix + name)
+        )
     return kind(**values)
 
 
@@ -188,7 +192,13 @@ def _convert(value: Any, hint: Any, name: str) -> Any:
     origin, arguments = get_origin(hint), get_args(hint)
     try:
         if origin in (Union, types.UnionType):
-            return None if value in (None, "none", "None") and name != "evaluation.env_id" else _convert(value, arguments[0], name) if value is not None else None
+            return (
+                None
+                if value in (None, "none", "None") and name != "evaluation.env_id"
+                else _convert(value, arguments[0], name)
+                if value is not None
+                else None
+            )
         if origin is Literal:
             if value not in arguments:
                 raise TetherError(f"{name} is {value!r}{did_you_mean(str(value), map(str, arguments))}")
@@ -232,7 +242,11 @@ def _check(config: RunConfig) -> None:
             numbers = value if isinstance(value, tuple | list) else [value]
             if any(isinstance(n, int | float) and (n < 0 or math.isnan(n)) for n in numbers):
                 raise TetherError(f"{section}.{name} is {value}; it must not be negative")
-    for name, value in [("agent.batch_size", agent.batch_size), ("agent.actor_period", agent.critic_steps), ("bonus.batch_size", config.bonus.batch_size)]:
+    for name, value in [
+        ("agent.batch_size", agent.batch_size),
+        ("agent.actor_period", agent.critic_steps),
+        ("bonus.batch_size", config.bonus.batch_size),
+    ]:
         if value < 1:
             raise TetherError(f"{name} is {value}; it must be at least 1")
     if not 0 <= getattr(agent, "discount", 0.0) < 1:

@@ -9,6 +9,7 @@ from tether.types import Key
 
 Bounds = tuple[float, ...]
 
+
 def bellman_target(reward: jax.Array, terminated: jax.Array, next_value: jax.Array, discount: float) -> jax.Array:
     """`r + discount * (1 - terminated) * next_value`, with no gradient. All `(B,)`."""
     return jax.lax.stop_gradient(reward + discount * (1.0 - terminated) * next_value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import equinox as eqx
@@ -44,12 +45,17 @@ class LayerNorm(eqx.Module):
 
 
 def make_mlp(
-    key: Key, input_size: int, hidden_sizes: tuple[int, ...], output_size: int, activations: tuple[str, ...], layer_norm: bool = False
+    key: Key,
+    input_size: int,
+    hidden_sizes: tuple[int, ...],
+    output_size: int,
+    activations: tuple[str, ...],
+    layer_norm: bool = False,
 ) -> MLP:
     """Weights and biases uniform in ±1/sqrt(inputs): PyTorch's default, which TD3's and BCQ's authors used."""
     sizes = (input_size, *hidden_sizes, output_size)
     weights, biases = [], []
-    for layer, (inputs, outputs) in enumerate(zip(sizes[:-1], sizes[1:], strict=True)):
+    for layer, (inputs, outputs) in enumerate(itertools.pairwise(sizes)):
         key_weight, key_bias = jax.random.split(jax.random.fold_in(key, layer))
         bound = 1.0 / math.sqrt(inputs)
         weights.append(jax.random.uniform(key_weight, (inputs, outputs), minval=-bound, maxval=bound))
@@ -70,7 +76,9 @@ class Actor(eqx.Module):
         return scale_to_bounds(self.network(observation), self.low, self.high)
 
 
-def make_actor(key: Key, spec: Spec, hidden_sizes: tuple[int, ...], activations: tuple[str, ...], layer_norm: bool = False) -> Actor:
+def make_actor(
+    key: Key, spec: Spec, hidden_sizes: tuple[int, ...], activations: tuple[str, ...], layer_norm: bool = False
+) -> Actor:
     network = make_mlp(key, spec.observation_size, hidden_sizes, spec.action_size, (*activations, "tanh"), layer_norm)
     return Actor(network, spec.action_low, spec.action_high)
 

@@ -17,8 +17,8 @@ def adam_init(parameters: Any, learning_rate: float) -> optax.OptState:
 
 def adam_step(parameters: Tree, gradient: Tree, optimiser: optax.OptState, learning_rate: float) -> tuple[Tree, optax.OptState]:
     """The parameters one step down the gradient, and the optimiser's new state."""
-    change, optimiser = optax.adam(learning_rate).update(gradient, optimiser)  # type: ignore[arg-type]
-    return optax.apply_updates(parameters, change), optimiser  # type: ignore[arg-type, return-value]
+    change, optimiser = optax.adam(learning_rate).update(gradient, optimiser)
+    return optax.apply_updates(parameters, change), optimiser
 
 
 def mix(slow: Tree, fast: Tree, share: float) -> Tree:

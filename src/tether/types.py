@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
-
-import numpy as np
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 if TYPE_CHECKING:
     import jax
 
-Array: TypeAlias = "jax.Array | np.ndarray"
+Array: TypeAlias = Any  # a jax.Array on the device, a NumPy array on the host
 Key: TypeAlias = "jax.Array"  # typed, from jax.random.key
 Metrics: TypeAlias = "dict[str, jax.Array]"  # names are who/what, values are scalars
 Penalty: TypeAlias = "Callable[[jax.Array, jax.Array, Key], jax.Array]"  # (B, O), (B, A), key -> (B,)

@@ -1,4 +1,4 @@
-"""Behaviour cloning: the mean squared distance to the data's actions, and nothing else. The baseline every score is held against."""
+"""Behaviour cloning: the mean squared distance to the data's actions, and nothing else. The baseline for every score."""
 
 from __future__ import annotations
 

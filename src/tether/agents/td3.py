@@ -1,10 +1,11 @@
 """TD3 with an anti-exploration bonus in both losses (Rezaeifar et al., section 5; SPEC section 4).
 
-    critic target   y = r + discount (1 - terminated) (min_i Qbar_i(s', a') - beta_c b(s', a')),  a' = clip(pibar(s') + clip(noise))
+    critic target   y = r + discount (1 - terminated) (min_i Qbar_i(s', a') - beta_c b(s', a'))
+                    with a' = clip(pibar(s') + clip(noise))
     actor loss      - E[Q_1(s, pi(s)) - beta_a b(s, pi(s))]
 
 Differs from the paper as printed:
-- the critic's bonus is inside the discount and stops at termination, as in its section 3; its equation for the critic writes it outside;
+- the critic's bonus is inside the discount and stops at termination, as in its section 3; its critic loss has it outside;
 - the actor climbs the online Q_1, as TD3 does; the paper's equation has the target network;
 - the actor's noise is 0 unless set.
 Beyond the paper: a slow average of the actor is kept beside the target, to be evaluated with it.
@@ -129,7 +130,9 @@ def critic_targets(agent: TD3, state: TD3State, batches: Batch, key: Key, penalt
     next_action = losses.smoothed_action(proposed, key_noise, agent.target_noise, agent.target_noise_clip, actor.low, actor.high)
     next_bonus = penalty(rows.next_observation, next_action, key_bonus)
     next_value = jnp.min(state.target_critics(rows.next_observation, next_action), axis=0)
-    target = losses.bellman_target(rows.reward, rows.terminated, next_value - agent.bonus_weight_critic * next_bonus, agent.discount)
+    target = losses.bellman_target(
+        rows.reward, rows.terminated, next_value - agent.bonus_weight_critic * next_bonus, agent.discount
+    )
     shape = batches.reward.shape
     return target.reshape(shape), next_bonus.reshape(shape)
 

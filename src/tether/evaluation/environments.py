@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Iterator
 
 import gymnasium
-import mujoco  # type: ignore[import-untyped]
+import mujoco
 import numpy as np
 
 from tether.data.tasks import TASKS, find_task

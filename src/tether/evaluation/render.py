@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import gymnasium
-import mujoco  # type: ignore[import-untyped]
+import mujoco
 import numpy as np
 from PIL import Image
 

@@ -1,6 +1,6 @@
 """The only jitted loops: a whole epoch of gradient steps is one compiled program. Python sees its mean metrics, nothing else.
 
-Agent and bonus are static (frozen dataclasses, hashable); data and state are arguments, never captured, so each loop compiles once.
+Agent and bonus are static (frozen dataclasses, hashable); data and state are arguments, never captured: each loop compiles once.
 The key of an update comes from its number alone and none is stored, so a resumed run repeats an unbroken one bit for bit.
 """
 

@@ -93,7 +93,9 @@ def fit_bonus(bonus: Bonus, dataset: Dataset, cache: Path | None = None, on_epoc
         fitting, _, metrics = fit_epoch(bonus, fitting, jnp.asarray(report.steps, jnp.int32), transitions, key_steps, count)
         record = {name: float(value) for name, value in metrics.items()}
         if not all(map(np.isfinite, record.values())):
-            raise TetherError(f"the fit of the bonus gave {record} at step {report.steps + count}; try a lower bonus.learning_rate")
+            raise TetherError(
+                f"the fit of the bonus gave {record} at step {report.steps + count}; try a lower bonus.learning_rate"
+            )
         if held_out is not None:
             record["bonus/held_out"] = _held_out_score(bonus, bonus.frozen(fitting), held_out)
         step = report.steps + count

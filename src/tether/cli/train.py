@@ -1,0 +1,103 @@
+"""`tether train`: one run, or one a seed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import tyro
+
+Settings = Annotated[tuple[tuple[str, ...], ...], tyro.conf.UseAppendAction, tyro.conf.arg(metavar="NAME=VALUE ...")]
+
+
+def train(
+    dataset: str,
+    agent: str = "td3",
+    bonus: str = "cvae",
+    preset: Literal["paper", "quick"] = "paper",
+    steps: int | None = None,
+    seed: int = 0,
+    seeds: str | None = None,
+    run_dir: Path | None = None,
+    set: Settings = (),
+    dry_run: bool = False,
+) -> None:
+    """Train a policy from a dataset, evaluate it on the way, and keep the run.
+
+    Run the same command again and a finished run is left alone; an interrupted one goes on from its last checkpoint and ends
+    exactly as an unbroken one would. Settings not named here are changed with --set; --dry-run lists them all.
+
+    Examples:
+        tether train --dataset hopper-medium-tether --preset quick
+        tether train --dataset hopper_medium-v2.hdf5 --seeds 0,1,2 --run-dir runs/hopper
+        tether train --dataset pen-expert-v1.hdf5 --set agent.bonus_weight_actor=10 agent.bonus_weight_critic=10
+        tether train --dataset hopper-medium-tether --agent td3 --bonus none --set training.value_limit=inf
+        tether train --dataset hopper-medium-tether --dry-run
+
+    Args:
+        dataset: The name of a built-in dataset (see `tether data list`) or a path to an HDF5 file in the D4RL layout.
+        agent: What learns: td3 or bc.
+        bonus: What holds it to the data: cvae or none.
+        preset: paper is 500,000 steps; quick is 50,000 with the bonus fitted as long as in the paper.
+        steps: Critic gradient steps, in place of the preset's.
+        seed: Of the agent's weights and batches. The bonus has its own (bonus.seed), so that seeds share one fit.
+        seeds: Several seeds, such as 0,1,2: one run each, one after the other.
+        run_dir: The run's folder; with --seeds, the folder of their folders. Default: runs/DATASET-AGENT-BONUS-sSEED.
+        set: Any other setting, such as agent.discount=0.98. Bonus weights default to the paper's for the task's group.
+        dry_run: Print the resolved settings, grouped, and stop.
+    """
+    from tether.config import make_config, parse_override, settings_of
+    from tether.data import load_dataset
+    from tether.training.run import run
+
+    overrides = dict(parse_override(text) for group in set for text in group)
+    if steps is not None:
+        overrides["training.steps"] = str(steps)
+    env_id = overrides.get("evaluation.env_id") or load_dataset(dataset).env_id
+    numbers = _read_seeds(seeds) if seeds is not None else [seed]
+    configs = [make_config(dataset, env_id, agent, bonus, preset, number, overrides) for number in numbers]
+    if dry_run:
+        for group, values in settings_of(configs[0]).items():
+            print(f"{group}:")
+            for name, value in values.items():
+                print(f"  {name} = {value}")
+        return
+    name = f"{Path(dataset).stem}-{agent}-{bonus}"
+    results = []
+    for config in configs:
+        if seeds is None:
+            folder = run_dir or Path("runs") / f"{name}-s{config.seed}"
+        else:
+            folder = (run_dir or Path("runs") / name) / f"s{config.seed}"
+        results.append((folder, run(config, folder)))
+    _print_table(results)
+
+
+def _read_seeds(text: str) -> list[int]:
+    from tether.errors import TetherError
+
+    try:
+        numbers = [int(part) for part in text.split(",")]
+    except ValueError:
+        raise TetherError(f"--seeds is {text!r}; it takes whole numbers with commas between, such as 0,1,2") from None
+    if len({*numbers}) != len(numbers):
+        raise TetherError(f"--seeds is {text!r}; a seed is named twice")
+    return numbers
+
+
+def _print_table(results: list[tuple[Path, dict]]) -> None:
+    from rich.console import Console
+
+    from tether.report.runs import read_run
+    from tether.report.tables import rich_table, run_row, seeds_row
+
+    runs = [read_run(folder) for folder, _ in results]
+    if any(run.result is None or run.result["score"] is None for run in runs):
+        print("not evaluated: the dataset names no environment; give one with --set evaluation.env_id=ENV_ID")
+        return
+    rows = [run_row(str(run.path), run) for run in runs]
+    unit = results[0][1]["score_unit"]
+    title = f"{unit} score, mean ± std over episodes" if unit == "normalised" else "return, mean ± std over episodes"
+    Console().print(rich_table(rows, title=title, heading="run"))
+    if len(runs) > 1:
+        Console().print(rich_table([seeds_row("all seeds", runs)], title="mean ± std over the means of the seeds", heading="run"))

@@ -1,0 +1,135 @@
+"""TD3 online, in blocks: act and learn for some thousand steps, evaluate, keep everything.
+
+A block starts with a fresh episode and fresh random generators, all made from the seed and its first step. What it does thus
+depends on nothing but the agent and the replay it starts from, and an interrupted training goes on from its last block to
+the same end. The episode that runs when a block ends is cut, and recorded as cut.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import gymnasium
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from tether.agents import TD3
+from tether.agents.td3 import TD3State
+from tether.bonuses import NoBonus
+from tether.collection.recording import Choose, Recorder, Recording, noisy, uniform
+from tether.errors import TetherError
+from tether.evaluation.environments import action_limits
+from tether.networks import Actor
+from tether.types import Batch, Key, Metrics, Spec
+
+CHUNK = 50  # environment steps before as many critic steps; one compiled call takes the whole chunk
+
+
+@dataclass(frozen=True)
+class OnlineSettings:
+    """Everything that decides how training goes, but not how long. Steps are of the environment; critic steps are as many."""
+
+    env_id: str
+    seed: int = 0
+    warmup: int = 10_000  # steps of uniform actions before the first update
+    exploration_noise: float = 0.1  # in half action ranges
+    evaluate_every: int = 5_000
+    episodes: int = 5  # per evaluation
+    agent: TD3 = field(default_factory=TD3)
+
+    def __post_init__(self) -> None:
+        if self.agent.critic_steps < 1 or CHUNK % self.agent.critic_steps:
+            raise TetherError(f"agent.actor_period is {self.agent.critic_steps}; it must divide {CHUNK}")
+        if self.evaluate_every < CHUNK or self.evaluate_every % CHUNK:
+            raise TetherError(f"evaluate_every is {self.evaluate_every:,}; it must be a multiple of {CHUNK}")
+        if self.warmup < 1:
+            raise TetherError(f"warmup is {self.warmup:,}; it must be at least 1, as learning needs something to learn from")
+        if not self.exploration_noise >= 0:
+            raise TetherError(f"exploration_noise is {self.exploration_noise}; it must not be negative")
+
+
+def spec_of(environment: gymnasium.Env, env_id: str) -> Spec:
+    low, high = action_limits(environment)
+    if not (np.isfinite(low).all() and np.isfinite(high).all()):
+        raise TetherError(f"environment {env_id} has unbounded actions, from {low} to {high}; collecting needs finite bounds")
+    assert environment.observation_space.shape is not None
+    return Spec(environment.observation_space.shape[0], tuple(low.tolist()), tuple(high.tolist()))
+
+
+def initial_state(settings: OnlineSettings, spec: Spec) -> TD3State:
+    return settings.agent.init(_keys(settings)[0], spec)
+
+
+def empty_replay(capacity: int, spec: Spec) -> Batch:
+    """Room for `capacity` transitions on the device."""
+    sizes: tuple[tuple[int, ...], ...] = ((spec.observation_size,), (spec.action_size,), (), (spec.observation_size,), ())
+    return Batch(*(jnp.zeros((capacity, *size)) for size in sizes))
+
+
+@partial(jax.jit, donate_argnames="replay")
+def insert(replay: Batch, rows: Batch, at: int) -> Batch:
+    """The replay with `rows` from row `at` on."""
+    return jax.tree.map(lambda column, new: jax.lax.dynamic_update_slice_in_dim(column, new, at, axis=0), replay, rows)
+
+
+def run_block(
+    settings: OnlineSettings, environment: gymnasium.Env, state: TD3State, replay: Batch, step: int, show: Callable[[int], None]
+) -> tuple[TD3State, Batch, Recording]:
+    """One block from `step` on. The replay holds `step` rows and gets those of the block too."""
+    agent, key = settings.agent, _keys(settings)[1]
+    low, high = action_limits(environment)
+    rng = generator(settings.seed, "block", step)
+    recorder = Recorder(environment, settings.evaluate_every, seed=int(rng.integers(2**31)))
+    explore_uniformly = uniform(rng, low, high)
+    metrics: Metrics = {}
+    for start in range(step, step + settings.evaluate_every, CHUNK):
+        explore = noisy(chooser(state.actor), rng, settings.exploration_noise, low, high)
+        for at in range(start, start + CHUNK):
+            choose = explore_uniformly if at < settings.warmup else explore
+            recorder.step(choose(recorder.observation))
+        end = start + CHUNK
+        replay = insert(replay, recorder.rows(start - step), start)
+        if end > settings.warmup:
+            state, metrics = _learn(agent, state, replay, end, key, start // agent.critic_steps)
+        show(end)
+    broken = [name for name, value in metrics.items() if not np.isfinite(value)]
+    if broken:
+        raise TetherError(f"online training in {settings.env_id} diverged: {broken[0]} is not finite at step {end:,}")
+    return state, replay, recorder.finish()
+
+
+@partial(jax.jit, static_argnames="agent", donate_argnames="state")
+def _learn(agent: TD3, state: TD3State, replay: Batch, size: int, key: Key, update: int) -> tuple[TD3State, Metrics]:
+    """`CHUNK` critic steps on the first `size` rows of the replay; the metrics are means over them."""
+    penalty = partial(NoBonus().score, ())
+
+    def one(state: TD3State, update: jax.Array) -> tuple[TD3State, Metrics]:
+        key_rows, key_update = jax.random.split(jax.random.fold_in(key, update))
+        rows = jax.random.randint(key_rows, (agent.critic_steps, agent.batch_size), 0, size)
+        return agent.update(state, Batch(*(column[rows] for column in replay)), key_update, penalty)
+
+    state, metrics = jax.lax.scan(one, state, update + jnp.arange(CHUNK // agent.critic_steps))
+    return state, jax.tree.map(jnp.mean, metrics)
+
+
+@jax.jit
+def act(actor: Actor, observation: jax.Array) -> jax.Array:
+    return actor(observation)
+
+
+def chooser(actor: Actor) -> Choose:
+    return lambda observation: np.asarray(act(actor, observation[None, :]))[0]
+
+
+def generator(seed: int, purpose: str, *numbers: int) -> np.random.Generator:
+    """A random generator of its own for each purpose."""
+    return np.random.default_rng([seed, *purpose.encode(), *numbers])
+
+
+def _keys(settings: OnlineSettings) -> Any:
+    """Of the initial weights, and of the updates."""
+    return jax.random.split(jax.random.key(settings.seed))

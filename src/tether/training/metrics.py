@@ -1,0 +1,81 @@
+"""Where a run's numbers go: `metrics.jsonl`, TensorBoard events, and the check that they are still numbers."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tether import storage
+from tether.errors import TetherError
+from tether.evaluation.rollout import EpisodeResults
+from tether.evaluation.scores import normalised_score
+
+
+class Diverged(TetherError):
+    """The critic left all bounds. The run's last checkpoint is from before."""
+
+
+class MetricsLog:
+    """Appends to a run's `metrics.jsonl` and TensorBoard events. Lines past the step it starts from are dropped first."""
+
+    def __init__(self, folder: Path, step: int, env_id: str | None) -> None:
+        from tensorboardX import SummaryWriter
+
+        self.path = folder / "metrics.jsonl"
+        self.env_id = env_id
+        if self.path.exists():
+            # A run killed after its checkpoint has lines that the resumed run will write again.
+            storage.truncate_jsonl(self.path, lambda record: record.get("step", 0) <= step)
+        self.evaluations = (
+            {r["step"]: r["evaluation"] for r in storage.read_jsonl(self.path) if "evaluation" in r} if self.path.exists() else {}
+        )
+        self.events = SummaryWriter(str(folder / "tensorboard"), purge_step=step + 1 if step else None)
+
+    def fit(self, history: list[dict[str, float]]) -> None:
+        """The fit of the bonus, once, before the first training line."""
+        if self.path.exists() and any("fit_step" in record for record in storage.read_jsonl(self.path)):
+            return
+        for record in history:
+            storage.append_jsonl(self.path, record)
+            for name, value in record.items():
+                if name != "fit_step":
+                    self.events.add_scalar(f"fit/{name}", value, int(record["fit_step"]))
+
+    def training(self, step: int, metrics: dict[str, float]) -> None:
+        storage.append_jsonl(self.path, {"step": step, **metrics})
+        for name, value in metrics.items():
+            self.events.add_scalar(name, value, step)
+
+    def evaluation(self, step: int, results: dict[str, EpisodeResults]) -> None:
+        self.evaluations[step] = {
+            policy: {"returns": result.returns.tolist(), "lengths": result.lengths.tolist()} for policy, result in results.items()
+        }
+        storage.append_jsonl(self.path, {"step": step, "evaluation": self.evaluations[step]})
+        for policy, result in results.items():
+            self.events.add_scalar(f"evaluation/{policy}", float(np.mean(self.scores(result.returns))), step)
+
+    def scores(self, returns: Any) -> np.ndarray:
+        """Normalised scores where the environment has reference returns, else the returns."""
+        normalised = normalised_score(np.asarray(returns, float), self.env_id)
+        return np.asarray(returns, float) if normalised is None else np.asarray(normalised)
+
+    def close(self) -> None:
+        self.events.close()
+
+
+def check_finite(metrics: dict[str, float], value_limit: float, step: int, run: str, last_good: int | None) -> None:
+    """Raise `Diverged` where a metric is not a number or a Q-value has passed the limit."""
+    keep = f"last good checkpoint: step {last_good}" if last_good else "there is no checkpoint yet"
+    for name, value in metrics.items():
+        if not math.isfinite(value):
+            raise Diverged(f"{name} is {value} at step {step} (run {run}); {keep}")
+    for name in ("critic/q", "critic/target", "actor/q"):
+        if abs(metrics.get(name, 0.0)) > value_limit:
+            raise Diverged(
+                f"{name} is {metrics[name]:.3g} at step {step} (run {run}), past training.value_limit {value_limit:g}: "
+                f"the critic is exploding; {keep}. A larger agent.bonus_weight_critic holds it; "
+                "training.value_limit=inf lets it run on"
+            )

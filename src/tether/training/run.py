@@ -1,0 +1,213 @@
+"""The host loop: from a config and a folder to a finished run, whatever interrupts it on the way.
+
+config.json             what was asked for, whole; written first
+metrics.jsonl           one line an epoch, one an evaluation (raw returns)
+tensorboard/            the same for TensorBoard
+checkpoint.safetensors  the state to go on from
+policy.safetensors      the run's policy, to ship
+curves.png
+result.json             written last; a folder that has it is a finished run
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import jax.numpy as jnp
+
+from tether import config as configs
+from tether import storage
+from tether.config import RunConfig
+from tether.data import Dataset, load_dataset
+from tether.data.transforms import RewardScale, normalise_rewards
+from tether.errors import TetherError
+from tether.evaluation.rollout import EpisodeResults, Evaluator
+from tether.networks import Actor
+from tether.policy import Policy, act
+from tether.report.progress import progress
+from tether.training import checkpoint
+from tether.training.epoch import RunState, initial_state, run_keys, train_epoch
+from tether.training.fit import FittedBonus, cache_folder, fit_bonus
+from tether.training.interrupt import StopRequest, stop_on_interrupt
+from tether.training.metrics import MetricsLog, check_finite
+from tether.training.result import make_result
+from tether.types import Batch
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Materials:
+    """What a run works with and does not change."""
+
+    config: RunConfig
+    folder: Path
+    dataset: Dataset  # rewards in [0, 1]
+    reward_scale: RewardScale
+    bonus: FittedBonus
+    env_id: str | None  # None: not evaluated
+
+
+def run(config: RunConfig, folder: Path, show: bool = True, say: Say = print) -> dict[str, Any]:
+    """Train to the end, or go on with what is in `folder`, and return the content of `result.json`."""
+    finished = claim(folder, config)
+    if finished is not None:
+        say(f"{folder} is finished ({config.training.steps:,} steps); left as it is")
+        return finished
+    began = time.perf_counter()
+    with stop_on_interrupt() as stop:
+        raw = load_dataset(config.dataset)
+        dataset, reward_scale = normalise_rewards(raw)
+        if reward_scale.is_constant:
+            say(f"warning: every reward of {dataset.name} is {reward_scale.low:g}; there is nothing to learn from them")
+        env_id = evaluation_environment(config, dataset)
+        evaluator = Evaluator(env_id, dataset.spec, config.evaluation.episodes, config.evaluation.seed) if env_id else None
+        try:
+            bonus = _fit(config, dataset, folder, stop, show, say)
+            materials = Materials(config, folder, dataset, reward_scale, bonus, env_id)
+            return _train(materials, evaluator, stop, began, show, say)
+        finally:
+            if evaluator is not None:
+                evaluator.close()
+
+
+def claim(folder: Path, config: RunConfig) -> dict[str, Any] | None:
+    """Make `folder` this run's. The result if it is finished already; an error if it is another run's."""
+    for name in ("result.json", "config.json"):
+        if (folder / name).exists():
+            content = storage.read_json(folder / name)
+            stored = configs.from_json(content["config"] if name == "result.json" else content)
+            difference = configs.first_difference(config, stored)
+            if difference:
+                raise TetherError(f"{folder} holds a run of another config ({difference}); choose another --run-dir")
+            return content if name == "result.json" else None
+    if folder.is_dir() and any(folder.iterdir()):
+        raise TetherError(f"{folder} is not empty and holds no run; choose another --run-dir")
+    storage.write_json(folder / "config.json", configs.to_json(config))
+    return None
+
+
+def evaluation_environment(config: RunConfig, dataset: Dataset) -> str | None:
+    """The environment to evaluate in: the config's, else the dataset's; None for neither, or where it is turned off."""
+    wanted = config.evaluation.env_id or dataset.env_id
+    return None if wanted == "none" else wanted
+
+
+def evaluate_policies(evaluator: Evaluator, policies: dict[str, Actor]) -> dict[str, EpisodeResults]:
+    def one(actor: Actor) -> EpisodeResults:
+        return evaluator(lambda observation: act(actor, observation))
+
+    return {name: one(actor) for name, actor in policies.items()}
+
+
+def _fit(config: RunConfig, dataset: Dataset, folder: Path, stop: StopRequest, show: bool, say: Say) -> FittedBonus:
+    with progress("fitting the bonus", max(config.bonus.steps, 1), enabled=show and config.bonus.steps > 0) as bar:
+
+        def on_epoch(step: int, record: dict[str, float]) -> None:
+            bar.update(step, **{name.removeprefix("bonus/").replace("_", "-"): value for name, value in record.items()})
+            if stop.asked:
+                say(f"interrupted at step {step:,} of the fit; the same command goes on from there")
+                raise KeyboardInterrupt
+
+        fitted = fit_bonus(config.bonus, dataset, cache_folder(), on_epoch)
+    report = fitted.report
+    if report.auroc:
+        kinds = ", ".join(
+            f"{kind} {value:.3f}" for kind, value in report.auroc.items() if kind in ("shuffled", "uniform", "noise 0.25")
+        )
+        say(f"bonus: held-out score {report.held_out:.4g}, AUROC against {kinds} ({report.steps:,} steps of fit)")
+    if report.looks_short:
+        say(f"warning: the bonus was still getting better after {report.steps:,} steps; more bonus.steps will steady the agent")
+    return fitted
+
+
+def _train(m: Materials, evaluator: Evaluator | None, stop: StopRequest, began: float, show: bool, say: Say) -> dict[str, Any]:
+    config, training = m.config, m.config.training
+    state = initial_state(config.agent, m.bonus.state, m.dataset.spec, config.seed)
+    known = checkpoint.Progress(config, m.dataset.sha256)
+    restored = checkpoint.load(m.folder, state, config, m.dataset.sha256)
+    if restored is not None:
+        state, known = restored
+        say(f"going on from step {int(state.step):,}")
+    log = MetricsLog(m.folder, int(state.step), m.env_id)
+    log.fit(m.bonus.report.history)
+    transitions = Batch(*map(jnp.asarray, m.dataset.transitions))
+    _, key = run_keys(config.seed)
+    step, first_step, saved = int(state.step), int(state.step), int(state.step)
+    clock = _EpochClock()
+    title = m.folder.name
+    with progress(title, training.steps, start=step, enabled=show) as bar:
+        while True:
+            due = step and (step % training.evaluate_every == 0 or step >= training.steps)
+            if evaluator is not None and due and step not in log.evaluations:
+                log.evaluation(step, evaluate_policies(evaluator, config.agent.policies(state.agent)))
+                bar.update(step, score=_latest_score(log, config.evaluation.policy))
+            if step >= training.steps:
+                break
+            with clock:
+                state, device_metrics = train_epoch(
+                    config.agent, config.bonus, state, transitions, key, config.epoch_steps // config.agent.critic_steps
+                )
+                metrics = {name: float(value) for name, value in device_metrics.items()}
+            step += config.epoch_steps
+            check_finite(metrics, training.value_limit, step, m.folder.name, saved or None)
+            log.training(step, metrics)
+            bar.update(step, **_headline(metrics))
+            if stop.asked or step % training.checkpoint_every == 0 or step >= training.steps:
+                seconds = known.seconds + time.perf_counter() - began
+                checkpoint.save(m.folder, state, replace(known, seconds=seconds))
+                saved = step
+            if stop.asked:
+                log.close()
+                say(f"interrupted at step {step:,}; the same command goes on from there")
+                raise KeyboardInterrupt
+    log.close()
+    return _finish(m, state, log, known.seconds + time.perf_counter() - began, clock.rate(config.epoch_steps), first_step)
+
+
+def _finish(
+    m: Materials, state: RunState, log: MetricsLog, seconds: float, rate: float | None, first_step: int
+) -> dict[str, Any]:
+    from tether.report.curves import draw_curves
+    from tether.report.runs import read_run
+
+    config = m.config
+    about = {"dataset": m.dataset.name, "dataset_sha256": m.dataset.sha256, "env_id": m.env_id, "step": int(state.step)}
+    actor = config.agent.policies(state.agent)[config.evaluation.policy]
+    Policy(actor, m.dataset.spec, about | {"policy": config.evaluation.policy}).save(m.folder / "policy.safetensors")
+    draw_curves([read_run(m.folder, m.env_id)], m.folder / "curves.png")
+    result = make_result(config, m.dataset, m.reward_scale, m.bonus.report, log, m.env_id)
+    result |= {"wall_time_seconds": seconds, "updates_per_second": rate, "resumed_from_step": first_step or None}
+    storage.write_json(m.folder / "result.json", result)
+    return result
+
+
+class _EpochClock:
+    """Time inside compiled epochs. The first of a sitting is left out, since it holds the compilation."""
+
+    def __init__(self) -> None:
+        self.epochs: list[float] = []
+
+    def __enter__(self) -> None:
+        self.entered = time.perf_counter()
+
+    def __exit__(self, *_: object) -> None:
+        self.epochs.append(time.perf_counter() - self.entered)
+
+    def rate(self, epoch_steps: int) -> float | None:
+        measured = self.epochs[1:]
+        return epoch_steps * len(measured) / sum(measured) if measured else None
+
+
+def _latest_score(log: MetricsLog, policy: str) -> float:
+    newest = log.evaluations[max(log.evaluations)]
+    return float(log.scores(newest[policy]["returns"]).mean())
+
+
+def _headline(metrics: dict[str, float]) -> dict[str, float]:
+    wanted = {"critic/loss": "critic loss", "actor/bonus": "actor bonus", "critic/q": "Q"}
+    return {label: metrics[name] for name, label in wanted.items() if name in metrics}
