@@ -1,0 +1,70 @@
+"""Tether: offline reinforcement learning by anti-exploration.
+
+>>> import tether
+>>> dataset = tether.load_dataset("hopper-medium-tether")        # doctest: +SKIP
+>>> bonus = tether.fit(tether.CVAE(), dataset)                   # doctest: +SKIP
+>>> policy = tether.train(tether.TD3(), dataset, bonus, steps=50_000)  # doctest: +SKIP
+>>> tether.evaluate(policy, episodes=10)["score"]                # doctest: +SKIP
+>>> policy.save("hopper.safetensors")                            # doctest: +SKIP
+>>> tether.load_policy("hopper.safetensors")(observation)        # doctest: +SKIP
+
+Names are imported when they are first used, so that `tether --help` does not wait for JAX.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tether.agents import BC, TD3
+    from tether.api import evaluate, fit, train
+    from tether.bonuses import CVAE, NoBonus
+    from tether.data import Dataset, load_dataset
+    from tether.errors import TetherError
+    from tether.policy import Policy, load_policy
+    from tether.types import Batch, Spec
+
+_HOMES = {
+    "BC": "tether.agents",
+    "TD3": "tether.agents",
+    "CVAE": "tether.bonuses",
+    "NoBonus": "tether.bonuses",
+    "Dataset": "tether.data",
+    "load_dataset": "tether.data",
+    "TetherError": "tether.errors",
+    "Policy": "tether.policy",
+    "load_policy": "tether.policy",
+    "Batch": "tether.types",
+    "Spec": "tether.types",
+    "evaluate": "tether.api",
+    "fit": "tether.api",
+    "train": "tether.api",
+}
+__all__ = [
+    "BC",
+    "CVAE",
+    "TD3",
+    "Batch",
+    "Dataset",
+    "NoBonus",
+    "Policy",
+    "Spec",
+    "TetherError",
+    "evaluate",
+    "fit",
+    "load_dataset",
+    "load_policy",
+    "train",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'tether' has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

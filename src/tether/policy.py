@@ -14,7 +14,7 @@ import numpy as np
 from tether import storage
 from tether.errors import TetherError
 from tether.networks import Actor, make_actor
-from tether.types import Spec
+from tether.types import Spec, spec_from_json
 
 KIND = "tether policy"
 
@@ -66,8 +66,7 @@ def load_policy(path: str | Path) -> Policy:
     tensors, metadata = storage.read_tensors(path)
     if metadata.get("kind") != KIND:
         raise TetherError(f"{path} is not a policy (it may be a checkpoint); a run folder holds policy.safetensors")
-    given, shape = json.loads(metadata["spec"]), json.loads(metadata["shape"])
-    spec = Spec(given["observation_size"], tuple(given["action_low"]), tuple(given["action_high"]))
+    spec, shape = spec_from_json(json.loads(metadata["spec"])), json.loads(metadata["shape"])
     template = eqx.filter_eval_shape(
         make_actor, jax.random.key(0), spec, tuple(shape["hidden_sizes"]), tuple(shape["activations"]), shape["layer_norm"]
     )

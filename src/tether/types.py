@@ -36,3 +36,8 @@ class Spec:
     @property
     def action_size(self) -> int:
         return len(self.action_low)
+
+
+def spec_from_json(plain: dict[str, Any]) -> Spec:
+    """The inverse of `dataclasses.asdict` after a trip through JSON, which knows no tuples."""
+    return Spec(int(plain["observation_size"]), tuple(plain["action_low"]), tuple(plain["action_high"]))

@@ -7,7 +7,6 @@ is called or listed, and imports JAX and the like inside the function, so that `
 from __future__ import annotations
 
 import importlib
-import importlib.util  # BUILDING: delete this line
 import inspect
 import os
 import sys
@@ -110,7 +109,6 @@ def _call(name: str, arguments: list[str]) -> int:
 
 
 def _list_commands(names: list[str] | dict[str, str]) -> str:
-    names = [name for name in names if importlib.util.find_spec(COMMANDS[name].split(":")[0])]  # BUILDING: delete this line
     return "\n".join(f"  {name:11}  {(inspect.getdoc(_load(name)) or '').splitlines()[0]}" for name in names)
 
 

@@ -45,11 +45,12 @@ class OnlineSettings:
         if self.agent.critic_steps < 1 or CHUNK % self.agent.critic_steps:
             raise TetherError(f"agent.actor_period is {self.agent.critic_steps}; it must divide {CHUNK}")
         if self.evaluate_every < CHUNK or self.evaluate_every % CHUNK:
-            raise TetherError(f"evaluate_every is {self.evaluate_every:,}; it must be a multiple of {CHUNK}")
-        if self.warmup < 1:
-            raise TetherError(f"warmup is {self.warmup:,}; it must be at least 1, as learning needs something to learn from")
-        if not self.exploration_noise >= 0:
-            raise TetherError(f"exploration_noise is {self.exploration_noise}; it must not be negative")
+            raise TetherError(f"--evaluate-every is {self.evaluate_every:,}; it must be a multiple of {CHUNK}")
+        if self.episodes < 1:
+            raise TetherError(f"--episodes is {self.episodes}; it must be at least 1")
+        for flag, value in [("seed", self.seed), ("warmup", self.warmup), ("exploration-noise", self.exploration_noise)]:
+            if not value >= 0:
+                raise TetherError(f"--{flag} is {value}; it must not be negative")
 
 
 def spec_of(environment: gymnasium.Env, env_id: str) -> Spec:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from tether import config as configs
 from tether import storage
 from tether.errors import TetherError
 from tether.training.epoch import RunState
+from tether.types import Spec, spec_from_json
 
 NAME = "checkpoint.safetensors"
 
@@ -23,6 +24,8 @@ class Progress:
 
     config: configs.RunConfig
     dataset_sha256: str
+    spec: Spec
+    env_id: str | None  # where it is evaluated
     seconds: float = 0.0  # spent so far, over all sittings
 
 
@@ -30,6 +33,8 @@ def save(folder: Path, state: RunState, progress: Progress) -> None:
     metadata = {
         "config": json.dumps(configs.to_json(progress.config)),
         "dataset_sha256": progress.dataset_sha256,
+        "spec": json.dumps(asdict(progress.spec)),
+        "env_id": json.dumps(progress.env_id),
         "seconds": repr(progress.seconds),
         "step": str(int(state.step)),
     }
@@ -53,22 +58,22 @@ def load(folder: Path, template: RunState, config: configs.RunConfig, dataset_sh
     return storage.unflatten_tree(template, tensors), stored
 
 
-def read(folder: Path) -> tuple[dict[str, Any], Progress]:
-    """The tensors and progress of a run, whatever its config: for evaluating it."""
+def read_agent(folder: Path) -> tuple[Any, int, Progress]:
+    """The agent's state, its step and the progress of a run, finished or not: for evaluating it, without its dataset."""
     path = folder / NAME
     if not path.exists():
-        raise TetherError(f"{folder} has no {NAME}: the run has not come to its first checkpoint")
+        raise TetherError(f"{folder} has no {NAME}: it is no run folder, or the run has not come to its first checkpoint")
     tensors, metadata = storage.read_tensors(path)
-    return tensors, _progress(path, metadata)
-
-
-def shape_of(state: Any) -> Any:
-    return jax.eval_shape(lambda: state)
+    progress = _progress(path, metadata)
+    template = jax.eval_shape(lambda key: progress.config.agent.init(key, progress.spec), jax.random.key(0))
+    agent = {name.removeprefix("agent/"): tensor for name, tensor in tensors.items() if name.startswith("agent/")}
+    return storage.unflatten_tree(template, agent), int(tensors["step"]), progress
 
 
 def _progress(path: Path, metadata: dict[str, str]) -> Progress:
     try:
         config = configs.from_json(json.loads(metadata["config"]))
-        return Progress(config, metadata["dataset_sha256"], float(metadata["seconds"]))
+        spec, env_id = spec_from_json(json.loads(metadata["spec"])), json.loads(metadata["env_id"])
+        return Progress(config, metadata["dataset_sha256"], spec, env_id, float(metadata["seconds"]))
     except (KeyError, ValueError) as error:
         raise TetherError(f"{path} is not the checkpoint of a run") from error

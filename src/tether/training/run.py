@@ -128,7 +128,7 @@ def _fit(config: RunConfig, dataset: Dataset, folder: Path, stop: StopRequest, s
 def _train(m: Materials, evaluator: Evaluator | None, stop: StopRequest, began: float, show: bool, say: Say) -> dict[str, Any]:
     config, training = m.config, m.config.training
     state = initial_state(config.agent, m.bonus.state, m.dataset.spec, config.seed)
-    known = checkpoint.Progress(config, m.dataset.sha256)
+    known = checkpoint.Progress(config, m.dataset.sha256, m.dataset.spec, m.env_id)
     restored = checkpoint.load(m.folder, state, config, m.dataset.sha256)
     if restored is not None:
         state, known = restored

@@ -1,0 +1,141 @@
+"""The measurements of `tether bench`. The machine's limit is measured again beside each of them, since machines are shared and noisy."""
+
+from __future__ import annotations
+
+import gc
+import resource
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from tether.agents import TD3
+from tether.benchmark import flops
+from tether.bonuses import CVAE, Bonus, NoBonus
+from tether.training.epoch import fit_epoch, initial_state, run_keys, train_epoch
+from tether.training.result import versions
+from tether.types import Batch, Spec
+
+SPEC = Spec(17, (-1.0,) * 6, (1.0,) * 6)  # halfcheetah and walker2d
+PRODUCT_SIZE = 2048
+ROWS = 100_000
+ROW_COUNTS = (10_000, 100_000, 1_000_000, 10_000_000)
+
+
+@dataclass(frozen=True)
+class Measurement:
+    name: str
+    steps_per_second: float  # of the fastest repetition
+    gflop_per_step: float
+    gflop_per_second: float
+    limit_gflop_per_second: float  # of the product, measured between the repetitions
+    share_of_limit: float
+    compile_seconds: float
+    rows: int = ROWS
+    all_steps_per_second: list[float] = field(default_factory=list)
+
+
+def measure_all(steps: int, repetitions: int, row_counts: tuple[int, ...] = ROW_COUNTS) -> Iterator[Measurement]:
+    """Each measurement as soon as it is there."""
+    data = random_transitions(ROWS)
+    yield measure_td3("TD3-CVAE", CVAE(), data, steps, repetitions)
+    yield measure_td3("TD3, no bonus", NoBonus(), data, steps, repetitions)
+    yield measure_fit("fit of the CVAE", CVAE(), data, steps, repetitions)
+    for rows in row_counts:
+        del data
+        gc.collect()
+        data = random_transitions(rows)
+        yield measure_td3(f"TD3, no bonus, {rows:.0e} rows".replace("e+0", "e"), NoBonus(), data, steps, repetitions)
+
+
+def measure_td3(name: str, bonus: Bonus, data: Batch, steps: int, repetitions: int) -> Measurement:
+    agent = TD3()
+    key_bonus, _ = run_keys(1)
+    state = initial_state(agent, bonus.frozen(bonus.init(key_bonus, SPEC, data)), SPEC, seed=0)
+    _, key = run_keys(0)
+
+    def epoch() -> None:
+        nonlocal state
+        state, _ = train_epoch(agent, bonus, state, data, key, steps // agent.critic_steps)
+        jax.block_until_ready(state)
+
+    return _measure(name, epoch, steps, flops.td3_step(agent, bonus, SPEC), repetitions, len(data.reward))
+
+
+def measure_fit(name: str, bonus: CVAE, data: Batch, steps: int, repetitions: int) -> Measurement:
+    key_init, key = run_keys(0)
+    fitting: Any = bonus.init(key_init, SPEC, data)
+    step = jnp.zeros((), jnp.int32)
+
+    def epoch() -> None:
+        nonlocal fitting, step
+        fitting, step, _ = fit_epoch(bonus, fitting, step, data, key, steps)
+        jax.block_until_ready(fitting)
+
+    return _measure(name, epoch, steps, flops.cvae_fit_step(bonus, SPEC), repetitions, len(data.reward))
+
+
+def product_limit(repetitions: int = 3) -> float:
+    """GFLOP/s of the fastest of a few float32 products of two 2048 x 2048 matrices."""
+    matrix = jnp.ones((PRODUCT_SIZE, PRODUCT_SIZE), jnp.float32)
+    seconds = []
+    for _ in range(repetitions):
+        began = time.perf_counter()
+        _product(matrix).block_until_ready()
+        seconds.append(time.perf_counter() - began)
+    return 2 * PRODUCT_SIZE**3 / min(seconds) / 1e9
+
+
+def random_transitions(rows: int) -> Batch:
+    """What is in the rows does not matter to the speed; that they are different rows does."""
+    random = np.random.default_rng(0)
+    column = lambda *shape: jnp.asarray(random.standard_normal(shape, dtype=np.float32))  # noqa: E731
+    observation, action = column(rows, SPEC.observation_size), jnp.clip(column(rows, SPEC.action_size), -1.0, 1.0)
+    reward, next_observation = jnp.asarray(random.random(rows, dtype=np.float32)), column(rows, SPEC.observation_size)
+    return Batch(observation, action, reward, next_observation, jnp.zeros(rows))
+
+
+def surroundings() -> dict[str, Any]:
+    device = jax.devices()[0]
+    return {"device": device.device_kind, "platform": device.platform, "devices": jax.device_count(), "versions": versions()}
+
+
+def peak_memory_bytes() -> int:
+    """Of the process, since its start."""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024
+
+
+@jax.jit
+def _product(matrix: jax.Array) -> jax.Array:
+    return matrix @ matrix
+
+
+def _measure(name: str, epoch: Callable[[], None], steps: int, flop_per_step: float, repetitions: int, rows: int) -> Measurement:
+    product_limit(1)  # compiles
+    began = time.perf_counter()
+    epoch()
+    first = time.perf_counter() - began
+    limits, rates = [product_limit()], []
+    for _ in range(repetitions):
+        began = time.perf_counter()
+        epoch()
+        rates.append(steps / (time.perf_counter() - began))
+        limits.append(product_limit())
+    achieved = max(rates) * flop_per_step / 1e9
+    return Measurement(
+        name=name,
+        steps_per_second=max(rates),
+        gflop_per_step=flop_per_step / 1e9,
+        gflop_per_second=achieved,
+        limit_gflop_per_second=max(limits),
+        share_of_limit=achieved / max(limits),
+        compile_seconds=max(0.0, first - steps / max(rates)),
+        rows=rows,
+        all_steps_per_second=rates,
+    )

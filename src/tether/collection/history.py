@@ -1,0 +1,118 @@
+"""What an online training leaves on disk, so that it can go on after a stop and serve several datasets.
+
+One folder holds `settings.json`; for every block its transitions (`replay-...`) and the policy at its end with its returns
+(`policy-...`), never rewritten; and the agent's whole state after the last block (`agent`), written last. Blocks beyond the
+agent's step come from a stop in between and are made again.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from tether.agents.td3 import TD3State
+from tether.collection.online import OnlineSettings, initial_state
+from tether.collection.recording import Recording, joined
+from tether.errors import TetherError
+from tether.networks import Actor
+from tether.storage import flatten_tree, read_json, read_tensors, unflatten_tree, write_json, write_tensors
+from tether.types import Batch, Spec
+
+
+class Evaluation(NamedTuple):
+    """A policy's episodes without noise, after `step` steps of training."""
+
+    step: int
+    returns: np.ndarray  # (episodes,)
+
+    @property
+    def mean(self) -> float:
+        return float(np.mean(self.returns))
+
+
+class History:
+    """The training in `folder`: empty at first, of these very settings ever after."""
+
+    def __init__(self, folder: Path, settings: OnlineSettings, spec: Spec) -> None:
+        self._folder = folder
+        self._settings = settings
+        self._template: TD3State = jax.eval_shape(lambda: initial_state(settings, spec))
+        _check_settings(folder / "settings.json", settings)
+        self.state = initial_state(settings, spec)
+        self.evaluations: list[Evaluation] = []
+        if (folder / "agent.safetensors").exists():
+            tensors, metadata = read_tensors(folder / "agent.safetensors")
+            self.state = unflatten_tree(self._template, tensors)
+            steps = range(settings.evaluate_every, int(metadata["step"]) + 1, settings.evaluate_every)
+            self.evaluations = [Evaluation(step, self._read("policy", step)["returns"]) for step in steps]
+
+    @property
+    def step(self) -> int:
+        return self.evaluations[-1].step if self.evaluations else 0
+
+    def append(self, state: TD3State, recording: Recording, returns: np.ndarray) -> None:
+        """Keep one more block. The state is copied to disk, and so may be donated afterwards."""
+        step = self.step + self._settings.evaluate_every
+        self._write("replay", step, flatten_tree(recording))
+        self._write("policy", step, flatten_tree({"policy": state.actor}) | {"returns": returns})
+        write_tensors(self._folder / "agent.safetensors", flatten_tree(state), {"step": str(step)})
+        self.state = state
+        self.evaluations.append(Evaluation(step, returns))
+
+    def policy(self, step: int) -> Actor:
+        tensors = self._read("policy", step)
+        del tensors["returns"]
+        return unflatten_tree({"policy": self._template.actor}, tensors)["policy"]
+
+    def replay(self, steps: int) -> Recording:
+        """The first `steps` transitions; a multiple of the block's length, at least one block."""
+        every = self._settings.evaluate_every
+        return joined([_recording(self._read("replay", step)) for step in range(every, steps + 1, every)])
+
+    def _file(self, kind: str, step: int) -> Path:
+        return self._folder / f"{kind}-{step:09}.safetensors"
+
+    def _read(self, kind: str, step: int) -> dict[str, np.ndarray]:
+        return read_tensors(self._file(kind, step))[0]
+
+    def _write(self, kind: str, step: int, tensors: dict[str, np.ndarray]) -> None:
+        write_tensors(self._file(kind, step), tensors, {"step": str(step)})
+
+
+def _recording(tensors: dict[str, np.ndarray]) -> Recording:
+    return Recording(Batch(*(tensors[f"transitions/{name}"] for name in Batch._fields)), tensors["truncated"])
+
+
+def _check_settings(path: Path, settings: OnlineSettings) -> None:
+    here = plain(settings)
+    if not path.exists():
+        write_json(path, here)
+        return
+    difference = first_difference(read_json(path), here)
+    if difference:
+        raise TetherError(f"{path.parent} holds a training made {difference}; give another folder by --work, or delete that one")
+
+
+def plain(settings: Any) -> dict[str, Any]:
+    """A settings dataclass as what JSON makes of it."""
+    return json.loads(json.dumps(asdict(settings)))
+
+
+def first_difference(there: Any, here: dict[str, Any]) -> str | None:
+    """`with seed 0 (here 1)` for the first setting that is not the same, None where all are."""
+    if not isinstance(there, dict):
+        return "by other means"
+    for name in [*here, *there]:
+        old, new = there.get(name), here.get(name)
+        if isinstance(old, dict) and isinstance(new, dict):
+            inner = first_difference(old, new)
+            if inner:
+                return inner
+        elif old != new:
+            return f"with {name} {old} (here {new})"
+    return None
