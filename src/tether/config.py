@@ -1,20 +1,17 @@
-"""One frozen object that says all of a run: made from a preset and overrides, written to config.json, read back strictly."""
+"""One frozen object that says all of a run: made from a preset and overrides, checked before anything is computed."""
 
 from __future__ import annotations
 
 import dataclasses
-import json
 import math
-import types
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any
 
+from tether import settings
 from tether.agents import AGENTS, TD3, Agent
 from tether.bonuses import BONUSES, CVAE, Bonus
 from tether.data.tasks import find_task
 from tether.errors import TetherError, did_you_mean
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -35,7 +32,7 @@ class EvaluationConfig:
     episodes: int = 10
     seed: int = 10_000  # of the first episode's start; the same starts at every evaluation
     policy: str = "online"  # whose score is the run's score: online (the paper's), target or ema; all are evaluated
-    env_id: str | None = None  # None: the dataset's own; "none": do not evaluate
+    env_id: str = ""  # empty: the dataset's own; "none": do not evaluate
 
 
 @dataclass(frozen=True)
@@ -51,7 +48,7 @@ class RunConfig:
 
     @property
     def epoch_steps(self) -> int:
-        """Steps of one compiled epoch: as long as `log_every` allows while every evaluation, checkpoint and the end fall on one."""
+        """Steps of one compiled epoch: as many as `log_every` allows with every evaluation, checkpoint and the end on one."""
         training = self.training
         return math.gcd(training.log_every, training.evaluate_every, training.checkpoint_every, training.steps)
 
@@ -61,6 +58,7 @@ PRESETS: dict[str, dict[str, Any]] = {
     "quick": {"training.steps": 50_000},  # the bonus keeps its whole fit: cutting that is what breaks the result
 }
 REGISTRIES = {"agent": AGENTS, "bonus": BONUSES}
+SECTIONS = ("agent", "bonus", "training", "evaluation")
 
 
 def make_config(
@@ -76,30 +74,31 @@ def make_config(
 
     Overrides are by dotted name, such as `agent.bonus_weight_actor`; text is read as the type of the setting.
     """
-    config = RunConfig(dataset=dataset, agent=_choose("agent", agent)(), bonus=_choose("bonus", bonus)(), seed=seed)
     if preset not in PRESETS:
         raise TetherError(f"no preset {preset!r}{did_you_mean(preset, PRESETS)}")
-    settings = dict(PRESETS[preset])
+    config = RunConfig(dataset=dataset, agent=_choose("agent", agent)(), bonus=_choose("bonus", bonus)(), seed=seed)
+    chosen = dict(PRESETS[preset])
     task = find_task(env_id)
     if task is not None and isinstance(config.agent, TD3):
-        settings["agent.bonus_weight_actor"], settings["agent.bonus_weight_critic"] = task.bonus_weights
-    for name, value in (settings | (overrides or {})).items():
-        config = _override(config, name, value)
-    _check(config)
+        chosen["agent.bonus_weight_actor"], chosen["agent.bonus_weight_critic"] = task.bonus_weights
+    for name, value in (chosen | (overrides or {})).items():
+        config = override(config, name, value)
+    check(config)
     return config
 
 
-def parse_override(text: str) -> tuple[str, str]:
-    """`agent.discount=0.9` as name and text."""
-    name, equals, value = text.partition("=")
-    if not equals or not name:
-        raise TetherError(f"cannot read {text!r} as a setting; write it as NAME=VALUE, such as agent.discount=0.98")
-    return name.strip(), value.strip()
+def override(config: RunConfig, name: str, value: Any) -> RunConfig:
+    """`config` with one setting changed, by its dotted name."""
+    section, _, setting = name.partition(".")
+    if section not in SECTIONS:
+        known = [f"{known}.…" for known in SECTIONS]
+        raise TetherError(f"no setting {name}{did_you_mean(section, SECTIONS)} (settings are {', '.join(known)})")
+    return dataclasses.replace(config, **{section: settings.changed(getattr(config, section), setting, value, section)})
 
 
 def to_json(config: RunConfig) -> dict[str, Any]:
     """Plain JSON: the agent and the bonus carry their registry name under `name`."""
-    plain = json.loads(json.dumps(dataclasses.asdict(config)))
+    plain = settings.to_plain(config)
     for section, registry in REGISTRIES.items():
         kind = type(getattr(config, section))
         name = next(name for name, member in registry.items() if member is kind)
@@ -108,27 +107,27 @@ def to_json(config: RunConfig) -> dict[str, Any]:
 
 
 def from_json(plain: dict[str, Any]) -> RunConfig:
-    """The config that `to_json` wrote. An unknown or mistyped field is an error, never dropped."""
-    sections = dict(plain)
-    for section in REGISTRIES:
-        given = dict(sections.get(section, {}))
-        name = given.pop("name", None)
-        if not isinstance(name, str):
-            raise TetherError(f"{section}.name is missing")
-        sections[section] = _build(_choose(section, name), given, section)
-    config = _build(RunConfig, sections, "")
-    _check(config)
+    """The config that `to_json` wrote. An unknown, missing or mistyped field is an error, never passed over."""
+    kinds = {"training": TrainingConfig, "evaluation": EvaluationConfig}
+    parts: dict[str, Any] = {}
+    for section in SECTIONS:
+        given = dict(plain.get(section) or {})
+        kind = _choose(section, str(given.pop("name", None))) if section in REGISTRIES else kinds[section]
+        parts[section] = settings.build(kind, given, section)
+    rest = {name: value for name, value in plain.items() if name not in SECTIONS}
+    config = settings.build(RunConfig, rest, "", **parts)
+    check(config)
     return config
 
 
 def settings_of(config: RunConfig) -> dict[str, dict[str, Any]]:
     """Every setting by group, then by dotted name, for help and for comparing two configs."""
-    groups: dict[str, dict[str, Any]] = {}
+    groups: dict[str, dict[str, Any]] = {"run": {}}
     for section, values in to_json(config).items():
         if isinstance(values, dict):
             groups[section] = {f"{section}.{name}": value for name, value in values.items()}
         else:
-            groups.setdefault("run", {})[section] = values
+            groups["run"][section] = values
     return groups
 
 
@@ -141,122 +140,35 @@ def first_difference(one: RunConfig, other: RunConfig) -> str | None:
     return None
 
 
-def _choose(section: str, name: str) -> type:
-    registry = REGISTRIES[section]
-    if name not in registry:
-        raise TetherError(f"no {section} {name!r}{did_you_mean(name, registry)}")
-    return registry[name]
-
-
-def _override(config: RunConfig, name: str, value: Any) -> RunConfig:
-    section, dot, setting = name.partition(".")
-    if not dot:
-        if section != "seed":
-            known = [*(f"{s}.…" for s in ("agent", "bonus", "training", "evaluation")), "seed"]
-            raise TetherError(f"no setting {name!r}; settings are named {', '.join(known)}")
-        return dataclasses.replace(config, seed=_convert(value, int, name))
-    if section not in ("agent", "bonus", "training", "evaluation"):
-        raise TetherError(
-            f"no group of settings {section!r}{did_you_mean(section, ('agent', 'bonus', 'training', 'evaluation'))}"
-        )
-    part = getattr(config, section)
-    hints = get_type_hints(type(part))
-    names = [f.name for f in dataclasses.fields(part)]
-    if setting not in names:
-        raise TetherError(f"no setting {name}{did_you_mean(name, (f'{section}.{known}' for known in names))}")
-    return dataclasses.replace(config, **{section: dataclasses.replace(part, **{setting: _convert(value, hints[setting], name)})})
-
-
-def _build(kind: type[T], given: dict[str, Any], where: str) -> T:
-    hints = get_type_hints(kind)
-    fields = {f.name: f for f in dataclasses.fields(kind)}  # type: ignore[arg-type]
-    prefix = f"{where}." if where else ""
-    for name in given:
-        if name not in fields:
-            raise TetherError(f"no setting {prefix}{name}{did_you_mean(prefix + name, (prefix + known for known in fields))}")
-    missing = [name for name in fields if name not in given]
-    if missing:
-        raise TetherError(f"setting {prefix}{missing[0]} is missing")
-    values = {}
-    for name, value in given.items():
-        nested = dataclasses.is_dataclass(hints[name]) and isinstance(value, dict)
-        is_built = name in REGISTRIES and not where
-        values[name] = (
-            value if is_built else _build(hints[name], value, name) if nested else _convert(value, hints[name], prefix + name)
-        )
-    return kind(**values)
-
-
-def _convert(value: Any, hint: Any, name: str) -> Any:
-    """`value`, which may be text, as the type of the setting, or an error that says what the setting takes."""
-    origin, arguments = get_origin(hint), get_args(hint)
-    try:
-        if origin in (Union, types.UnionType):
-            return (
-                None
-                if value in (None, "none", "None") and name != "evaluation.env_id"
-                else _convert(value, arguments[0], name)
-                if value is not None
-                else None
-            )
-        if origin is Literal:
-            if value not in arguments:
-                raise TetherError(f"{name} is {value!r}{did_you_mean(str(value), map(str, arguments))}")
-            return value
-        if origin is tuple:
-            items = [item for item in value.strip("()[] ").split(",") if item.strip()] if isinstance(value, str) else list(value)
-            if arguments[-1] is not Ellipsis and len(items) != len(arguments):
-                raise ValueError(f"{len(arguments)} values")
-            return tuple(_convert(item, arguments[0], name) for item in items)
-        if hint is bool:
-            return {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}[str(value).lower()]
-        if hint is int:
-            if isinstance(value, bool) or (isinstance(value, float) and not value.is_integer()):
-                raise ValueError
-            return int(value.replace("_", "").replace(",", "")) if isinstance(value, str) else int(value)
-        if hint is float:
-            if isinstance(value, bool):
-                raise ValueError
-            return float(value)
-        if not isinstance(value, str):
-            raise ValueError
-        return value
-    except (ValueError, KeyError, TypeError) as error:
-        raise TetherError(f"{name} is {value!r}; it takes {_spell(hint)}") from error
-
-
-def _spell(hint: Any) -> str:
-    if get_origin(hint) is tuple:
-        return f"{len(get_args(hint))} numbers with commas between, such as 256,256"
-    return {int: "a whole number", float: "a number", bool: "true or false", str: "text"}.get(hint, str(hint))
-
-
-def _check(config: RunConfig) -> None:
-    """Settings that no run could use, said before anything is computed."""
-    training, agent = config.training, config.agent
-    for name in ("steps", "log_every", "evaluate_every", "checkpoint_every"):
-        if getattr(training, name) < 1:
-            raise TetherError(f"training.{name} is {getattr(training, name)}; it must be at least 1")
-    for section in ("agent", "bonus"):
-        for name, value in dataclasses.asdict(getattr(config, section)).items():
-            numbers = value if isinstance(value, tuple | list) else [value]
-            if any(isinstance(n, int | float) and (n < 0 or math.isnan(n)) for n in numbers):
+def check(config: RunConfig) -> None:
+    """Refuse settings that no run could use, before anything is computed."""
+    for section in SECTIONS:
+        for name, value in vars(getattr(config, section)).items():
+            numbers = value if isinstance(value, tuple) else (value,)
+            if any(isinstance(number, int | float) and not number >= 0 for number in numbers):  # NaN too
                 raise TetherError(f"{section}.{name} is {value}; it must not be negative")
-    for name, value in [
-        ("agent.batch_size", agent.batch_size),
-        ("agent.actor_period", agent.critic_steps),
-        ("bonus.batch_size", config.bonus.batch_size),
-    ]:
+    training, agent, bonus = config.training, config.agent, config.bonus
+    at_least_one = {
+        f"training.{name}": getattr(training, name) for name in ("steps", "log_every", "evaluate_every", "checkpoint_every")
+    }
+    at_least_one |= {"agent.batch_size": agent.batch_size, "agent.actor_period": agent.critic_steps}
+    at_least_one |= {"bonus.batch_size": bonus.batch_size, "evaluation.episodes": config.evaluation.episodes}
+    for name, value in at_least_one.items():
         if value < 1:
             raise TetherError(f"{name} is {value}; it must be at least 1")
-    if not 0 <= getattr(agent, "discount", 0.0) < 1:
-        raise TetherError(f"agent.discount is {agent.discount}; it must be at least 0 and below 1")  # type: ignore[attr-defined]
-    if not 0 <= config.bonus.held_out < 1:
-        raise TetherError(f"bonus.held_out is {config.bonus.held_out}; it must be at least 0 and below 1")
-    if config.evaluation.episodes < 1:
-        raise TetherError(f"evaluation.episodes is {config.evaluation.episodes}; it must be at least 1")
+    below_one = {"agent.discount": getattr(agent, "discount", 0.0), "bonus.held_out": bonus.held_out}
+    for name, value in below_one.items():
+        if value >= 1:
+            raise TetherError(f"{name} is {value}; it must be at least 0 and below 1")
     if config.epoch_steps % agent.critic_steps or config.epoch_steps < min(100, training.steps):
         raise TetherError(
             f"training.steps {training.steps:,}, log_every {training.log_every:,}, evaluate_every {training.evaluate_every:,} and "
             f"checkpoint_every {training.checkpoint_every:,} have no common epoch; multiples of 1,000 (or of 100) do"
         )
+
+
+def _choose(section: str, name: str) -> type:
+    registry = REGISTRIES[section]
+    if name not in registry:
+        raise TetherError(f"no {section} {name!r}{did_you_mean(name, registry)}")
+    return registry[name]

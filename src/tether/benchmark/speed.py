@@ -1,4 +1,4 @@
-"""The measurements of `tether bench`. The machine's limit is measured again beside each of them, since machines are shared and noisy."""
+"""The measurements of `tether bench`. The machine's limit is measured beside each, since machines are shared and noisy."""
 
 from __future__ import annotations
 

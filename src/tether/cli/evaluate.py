@@ -28,7 +28,7 @@ def evaluate(
     Args:
         run: The run's folder.
         episodes: How many, all at once.
-        seed: Of the first episode's start; episode i starts from seed + i. Training evaluates from 10,000 on, so these are others.
+        seed: Of the first episode's start; episode i starts from seed + i. Training evaluates from 10,000 on: other starts.
         policy: Only this one: online, target or ema. Default: all of them.
         render: Record one episode of the policy (the run's own unless --policy names another) as a GIF.
         json: Print one JSON object, with the raw returns, instead of a table.

@@ -46,11 +46,12 @@ def train(
         set: Any other setting, such as agent.discount=0.98. Bonus weights default to the paper's for the task's group.
         dry_run: Print the resolved settings, grouped, and stop.
     """
-    from tether.config import make_config, parse_override, settings_of
+    from tether import settings
+    from tether.config import make_config, settings_of
     from tether.data import load_dataset
     from tether.training.run import run
 
-    overrides = dict(parse_override(text) for group in set for text in group)
+    overrides = dict(settings.parse(text) for group in set for text in group)
     if steps is not None:
         overrides["training.steps"] = str(steps)
     env_id = overrides.get("evaluation.env_id") or load_dataset(dataset).env_id

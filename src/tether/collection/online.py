@@ -8,7 +8,7 @@ the same end. The episode that runs when a block ends is cut, and recorded as cu
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -26,6 +26,9 @@ from tether.evaluation.environments import action_limits
 from tether.networks import Actor
 from tether.types import Batch, Key, Metrics, Spec
 
+# Pinned here, so that a new default for learning offline does not change what a command collects.
+AGENT = TD3(layer_norm=True, hidden_sizes=(256, 256), batch_size=256, discount=0.99)
+
 CHUNK = 50  # environment steps before as many critic steps; one compiled call takes the whole chunk
 
 
@@ -39,7 +42,7 @@ class OnlineSettings:
     exploration_noise: float = 0.1  # in half action ranges
     evaluate_every: int = 5_000
     episodes: int = 5  # per evaluation
-    agent: TD3 = field(default_factory=TD3)
+    agent: TD3 = AGENT
 
     def __post_init__(self) -> None:
         if self.agent.critic_steps < 1 or CHUNK % self.agent.critic_steps:

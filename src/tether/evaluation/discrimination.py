@@ -17,8 +17,8 @@ Score = Callable[[np.ndarray, np.ndarray], np.ndarray]  # observations (B, O), a
 def pairs_by_kind(dataset: Dataset, seed: int = 0, most: int = PAIRS) -> tuple[np.ndarray, dict[str, np.ndarray]]:
     """Observations, and for each kind of action the actions to pair with them. The kind `data` is the recorded one.
 
-    `shuffled` takes each action from another row, `uniform` draws within the bounds, `noise x` adds Gaussian noise to the recorded
-    action and keeps it within the bounds.
+    `shuffled` takes each action from another row, `uniform` draws within the bounds, `noise x` adds Gaussian noise to the
+    recorded action and keeps it within the bounds.
     """
     random = np.random.default_rng(seed)
     rows = random.permutation(dataset.size)[:most]

@@ -74,7 +74,7 @@ def fit_bonus(bonus: Bonus, dataset: Dataset, cache: Path | None = None, on_epoc
         kept, held_out = split_episodes(dataset, bonus.held_out, bonus.seed)
     else:
         kept = dataset
-    place = None if cache is None or bonus.steps == 0 else cache / f"{fit_name(bonus, dataset)}.safetensors"
+    place = None if cache is None or bonus.steps == 0 else _place(bonus, dataset, cache)
     key_init, key_steps = jax.random.split(jax.random.key(bonus.seed))
     transitions = Batch(*map(jnp.asarray, kept.transitions))
     fresh = jax.jit(bonus.init, static_argnums=1)
@@ -84,7 +84,7 @@ def fit_bonus(bonus: Bonus, dataset: Dataset, cache: Path | None = None, on_epoc
         return FittedBonus(bonus, state, dataset.spec, report)
 
     fitting, report = fresh(key_init, dataset.spec, transitions), FitReport(0, 0.0)
-    partial_place = place and place.with_suffix(".partial.safetensors")
+    partial_place = place and _partial(place)
     if partial_place is not None and partial_place.exists():
         fitting, report = _read(partial_place, jax.eval_shape(lambda: fitting))
     while report.steps < bonus.steps:
@@ -114,6 +114,12 @@ def fit_bonus(bonus: Bonus, dataset: Dataset, cache: Path | None = None, on_epoc
     if partial_place is not None:
         partial_place.unlink(missing_ok=True)
     return FittedBonus(bonus, state, dataset.spec, report)
+
+
+def steps_done(bonus: Bonus, dataset: Dataset, cache: Path) -> int:
+    """How far an interrupted fit has come; 0 where there is none."""
+    place = _partial(_place(bonus, dataset, cache))
+    return json.loads(storage.read_tensors(place)[1]["report"])["steps"] if place.exists() else 0
 
 
 def cache_folder() -> Path:
@@ -155,6 +161,15 @@ def _held_out_score(bonus: Bonus, state: Any, held_out: Dataset) -> float:
 def _judge(bonus: Bonus, state: Any, held_out: Dataset, report: FitReport) -> FitReport:
     scores = score_kinds(lambda observation, action: score_rows(bonus, state, observation, action, jax.random.key(0)), held_out)
     return FitReport(report.steps, report.seconds, report.history, float(np.mean(scores["data"])), auroc_by_kind(scores))
+
+
+def _place(bonus: Bonus, dataset: Dataset, cache: Path) -> Path:
+    return cache / f"{fit_name(bonus, dataset)}.safetensors"
+
+
+def _partial(place: Path) -> Path:
+    """Where a fit not yet ended is kept."""
+    return place.with_suffix(".partial.safetensors")
 
 
 def _write(place: Path, state: Any, report: FitReport) -> None:

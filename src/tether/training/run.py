@@ -31,7 +31,7 @@ from tether.policy import Policy, act
 from tether.report.progress import progress
 from tether.training import checkpoint
 from tether.training.epoch import RunState, initial_state, run_keys, train_epoch
-from tether.training.fit import FittedBonus, cache_folder, fit_bonus
+from tether.training.fit import FittedBonus, cache_folder, fit_bonus, steps_done
 from tether.training.interrupt import StopRequest, stop_on_interrupt
 from tether.training.metrics import MetricsLog, check_finite
 from tether.training.result import make_result
@@ -105,7 +105,8 @@ def evaluate_policies(evaluator: Evaluator, policies: dict[str, Actor]) -> dict[
 
 
 def _fit(config: RunConfig, dataset: Dataset, folder: Path, stop: StopRequest, show: bool, say: Say) -> FittedBonus:
-    with progress("fitting the bonus", max(config.bonus.steps, 1), enabled=show and config.bonus.steps > 0) as bar:
+    start = steps_done(config.bonus, dataset, cache_folder())
+    with progress("fitting the bonus", max(config.bonus.steps, 1), start=start, enabled=show and config.bonus.steps > 0) as bar:
 
         def on_epoch(step: int, record: dict[str, float]) -> None:
             bar.update(step, **{name.removeprefix("bonus/").replace("_", "-"): value for name, value in record.items()})
