@@ -162,8 +162,8 @@ def check(config: RunConfig) -> None:
             raise TetherError(f"{name} is {value}; it must be at least 0 and below 1")
     if config.epoch_steps % agent.critic_steps or config.epoch_steps < min(100, training.steps):
         raise TetherError(
-            f"training.steps {training.steps:,}, log_every {training.log_every:,}, evaluate_every {training.evaluate_every:,} and "
-            f"checkpoint_every {training.checkpoint_every:,} have no common epoch; multiples of 1,000 (or of 100) do"
+            f"training.steps {training.steps:,}, log_every {training.log_every:,}, evaluate_every {training.evaluate_every:,} "
+            f"and checkpoint_every {training.checkpoint_every:,} have no common epoch; multiples of 1,000 (or of 100) do"
         )
 
 

@@ -50,6 +50,23 @@ def replacing(path: Path | str) -> Iterator[Path]:
     _sync_folder(path.parent)
 
 
+@contextmanager
+def exclusive(folder: Path) -> Iterator[None]:
+    """Hold `folder` against other processes. The hold ends with the process, however that ends."""
+    try:
+        import fcntl
+    except ImportError:  # not on this platform: nobody is kept out
+        yield
+        return
+    _make_folder(folder)
+    with open(folder / ".lock", "w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise TetherError(f"another process is at work in {folder}; wait for it or choose another folder") from None
+        yield
+
+
 def write_json(path: Path | str, value: Any) -> None:
     """Write `value`, indented, with each list of numbers on one line. NaN and infinities stay as Python spells them."""
     text = json.dumps(value, indent=2, default=_plain, ensure_ascii=False)

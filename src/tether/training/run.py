@@ -54,12 +54,12 @@ class Materials:
 
 def run(config: RunConfig, folder: Path, show: bool = True, say: Say = print) -> dict[str, Any]:
     """Train to the end, or go on with what is in `folder`, and return the content of `result.json`."""
-    finished = claim(folder, config)
-    if finished is not None:
-        say(f"{folder} is finished ({config.training.steps:,} steps); left as it is")
-        return finished
     began = time.perf_counter()
-    with stop_on_interrupt() as stop:
+    with storage.exclusive(folder), stop_on_interrupt() as stop:
+        finished = claim(folder, config)
+        if finished is not None:
+            say(f"{folder} is finished ({config.training.steps:,} steps); left as it is")
+            return finished
         raw = load_dataset(config.dataset)
         dataset, reward_scale = normalise_rewards(raw)
         if reward_scale.is_constant:
@@ -85,7 +85,7 @@ def claim(folder: Path, config: RunConfig) -> dict[str, Any] | None:
             if difference:
                 raise TetherError(f"{folder} holds a run of another config ({difference}); choose another --run-dir")
             return content if name == "result.json" else None
-    if folder.is_dir() and any(folder.iterdir()):
+    if any(path.name != ".lock" for path in folder.iterdir()):
         raise TetherError(f"{folder} is not empty and holds no run; choose another --run-dir")
     storage.write_json(folder / "config.json", configs.to_json(config))
     return None
