@@ -58,12 +58,15 @@ def exclusive(folder: Path) -> Iterator[None]:
     except ImportError:  # not on this platform: nobody is kept out
         yield
         return
-    _make_folder(folder)
-    with open(folder / ".lock", "w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise TetherError(f"another process is at work in {folder}; wait for it or choose another folder") from None
+    try:
+        _make_folder(folder)
+        lock = open(folder / ".lock", "w")  # noqa: SIM115 -- held open for the whole of the block
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise TetherError(f"another process is at work in {folder}; wait for it or choose another folder") from None
+    except OSError as error:
+        raise TetherError(f"cannot write to {folder}: {error.strerror or error}") from error
+    with lock:
         yield
 
 
