@@ -18,6 +18,7 @@ COMMANDS = {
     "train": "tether.cli.train:train",
     "evaluate": "tether.cli.evaluate:evaluate",
     "collect": "tether.cli.collect:collect",
+    "report": "tether.cli.report:report",
     "data info": "tether.cli.data:info",
     "data list": "tether.cli.data:list_datasets",
     "demo": "tether.cli.demo:demo",
@@ -37,8 +38,8 @@ options:
   --version    show the version
 
 examples:
-  tether data info hopper.hdf5
-  tether train --dataset hopper.hdf5 --preset quick --run-dir runs/hopper
+  tether data info hopper-medium-tether
+  tether train --dataset hopper-medium-tether --preset quick --run-dir runs/hopper
   tether evaluate runs/hopper --episodes 10
 """
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -95,3 +96,14 @@ def _read_result(path: Path) -> dict[str, Any]:
 
 def _column(records: list[dict[str, Any]], name: str) -> np.ndarray:
     return np.asarray([record[name] for record in records], float)
+
+
+def find_runs(folders: Sequence[Path]) -> list[Run]:
+    """Every finished run in or below the folders, in the order of their paths."""
+    found: dict[Path, Run] = {}
+    for folder in folders:
+        if not folder.is_dir():
+            raise TetherError(f"there is no folder {folder}")
+        for result in sorted(folder.rglob("result.json")):
+            found.setdefault(result.parent.resolve(), read_run(result.parent))
+    return list(found.values())

@@ -26,8 +26,15 @@ class RunState(NamedTuple):
 
 
 def initial_state(agent: Agent, bonus_state: Any, spec: Spec, seed: int) -> RunState:
+    """The state before the first update. An epoch donates it, the bonus's with it: give a copy of what is needed later."""
     key_init, _ = run_keys(seed)
-    return RunState(agent=jax.jit(agent.init, static_argnums=1)(key_init, spec), bonus=bonus_state, step=jnp.zeros((), jnp.int32))
+    return RunState(agent=_fresh_agent(agent, key_init, spec), bonus=bonus_state, step=jnp.zeros((), jnp.int32))
+
+
+@partial(jax.jit, static_argnames=("agent", "spec"))
+def _fresh_agent(agent: Agent, key: Key, spec: Spec) -> Any:
+    """Compiled once for all seeds; `jax.jit(agent.init)` would compile anew at each call, being another method each time."""
+    return agent.init(key, spec)
 
 
 def run_keys(seed: int) -> tuple[Key, Key]:

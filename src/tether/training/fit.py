@@ -107,7 +107,7 @@ def fit_bonus(bonus: Bonus, dataset: Dataset, cache: Path | None = None, on_epoc
             on_epoch(step, record)
 
     state = jax.tree.map(jnp.copy, bonus.frozen(fitting))
-    if held_out is not None and bonus.steps > 0:
+    if held_out is not None:
         report = _judge(bonus, state, held_out, report)
     if place is not None:
         _write(place, state, report)

@@ -1,0 +1,84 @@
+"""`tether report`: finished runs in one table and one picture."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tether.report.runs import Run
+
+
+def report(
+    folders: tuple[Path, ...],
+    /,
+    policy: str | None = None,
+    policies: bool = False,
+    markdown: bool = False,
+    curves: Path | None = None,
+) -> None:
+    """Compare finished runs: last, last ten and best scores, over seeds where there are several.
+
+    Every run below the folders is taken. Runs that lie beside each other and are named s0, s1, ... are seeds of one method: their
+    row is the mean ± std of the means of the seeds. A single run's row is the mean ± std over episodes.
+
+    Examples:
+        tether report runs
+        tether report runs/hopper runs/halfcheetah --markdown
+        tether report runs/hopper --policies --curves hopper.png
+
+    Args:
+        folders: Run folders, or folders that hold some.
+        policy: Whose score: online, target or ema. Default: each run's own.
+        policies: A row for each of the policies.
+        markdown: Print the table for a page.
+        curves: Draw the runs over training into this PNG.
+    """
+    from rich.console import Console
+
+    from tether.errors import TetherError
+    from tether.report.curves import draw_curves
+    from tether.report.runs import find_runs
+    from tether.report.tables import Row, markdown_table, rich_table, run_row, seeds_row
+
+    groups = _by_method(find_runs(folders))
+    rows: list[Row] = []
+    for label, runs in groups.items():
+        names = list(runs[0].result["score_by_policy"]) if policies and runs[0].result else [policy]
+        for name in names:
+            shown = f"{label}, {name}" if policies else label
+            rows.append(
+                run_row(shown, runs[0], name) if len(runs) == 1 else seeds_row(f"{shown} ({len(runs)} seeds)", runs, name)
+            )
+    if not rows:
+        raise TetherError(f"no finished run in {', '.join(map(str, folders))}")
+    if markdown:
+        print(markdown_table(rows, heading="run"), end="")
+    else:
+        Console().print(rich_table(rows, title="score, mean ± std over seeds, or over episodes for a single run", heading="run"))
+    if curves is not None:
+        every = [(label, run) for label, runs in groups.items() for run in runs]
+        labels = [label if len(groups[label]) == 1 else f"{label} {run.path.name}" for label, run in every]
+        draw_curves([run for _, run in every], curves, labels=labels)
+        if not markdown:
+            print(f"{curves}: {len(every)} runs over training")
+
+
+def _by_method(runs: list[Run]) -> dict[str, list[Run]]:
+    """Runs by label; those named s0, s1, ... under the name of their folder."""
+    import re
+
+    groups: dict[str, list[Run]] = {}
+    for run in runs:
+        method = run.path.parent if re.fullmatch(r"s\d+", run.path.name) else run.path
+        groups.setdefault(method.as_posix(), []).append(run)
+    return _without_shared_start(groups)
+
+
+def _without_shared_start(groups: dict[str, list[Run]]) -> dict[str, list[Run]]:
+    """Labels without the folders that all of them begin with, which tell nothing."""
+    parts = [label.split("/") for label in groups]
+    shared = 0
+    while all(len(p) > shared + 1 for p in parts) and len({p[shared] for p in parts}) == 1:
+        shared += 1
+    return {"/".join(p[shared:]): runs for p, runs in zip(parts, groups.values(), strict=True)}

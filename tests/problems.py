@@ -1,0 +1,155 @@
+"""Small problems whose answers are a line of algebra, and the few lines that train on them.
+
+All have the sizes of `SPEC` and `ROWS` rows, so that what was compiled for one serves the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from tether.data.dataset import Dataset
+from tether.training.epoch import RunState, initial_state, run_keys, train_epoch
+from tether.types import Batch, Key, Metrics, Spec
+
+SPEC = Spec(observation_size=2, action_low=(-1.0, 0.0), action_high=(1.0, 4.0))  # the second bounds are not symmetric
+ROWS = 512
+UPDATES = 250  # an epoch's
+
+SMALL = {
+    "batch_size": 32,
+    "hidden_sizes": (16, 16),
+    "learning_rate": 3e-3,
+    "learning_rate_actor": 3e-3,
+    "learning_rate_critic": 3e-3,
+    "discount": 0.8,
+    "target_mix": 0.05,
+    "bonus_weight_actor": 1.0,
+    "bonus_weight_critic": 0.5,
+    "latent_size": 2,
+    "steps": 1_000,
+}
+
+
+def small(kind: type, **settings: Any) -> Any:
+    """The agent or bonus with what it has of the small settings, and with those given."""
+    known = {field.name: SMALL[field.name] for field in fields(kind) if field.name in SMALL}
+    return kind(**known | settings)
+
+
+def transitions(action: np.ndarray, reward: np.ndarray | float, terminated: float, observation: np.ndarray | None = None) -> Batch:
+    """Rows whose observations, where none are given, say nothing."""
+    random = np.random.default_rng(0)
+    noise = random.normal(size=(2, ROWS, SPEC.observation_size))
+    columns = (noise[0] if observation is None else observation, action, np.broadcast_to(reward, ROWS), noise[1])
+    return Batch(*(jnp.asarray(column, jnp.float32) for column in columns), jnp.full(ROWS, terminated, jnp.float32))
+
+
+def uniform_actions() -> np.ndarray:
+    return np.random.default_rng(1).uniform(SPEC.action_low, SPEC.action_high, (ROWS, SPEC.action_size))
+
+
+def constant_reward(reward: float = 1.0, terminated: float = 0.0) -> Batch:
+    """Every step pays the same: Q = reward / (1 - discount) where nothing ends, Q = reward where every step ends."""
+    return transitions(uniform_actions(), reward, terminated)
+
+
+BEST = np.array([0.5, 1.0])
+
+
+def bandit() -> Batch:
+    """One step, all actions tried, reward -|a - BEST|^2. Held by a bowl of steepness w around c, the best is a mean of the two:
+
+    argmax_a -|a - BEST|^2 - w |a - c|^2 = (BEST + w c) / (1 + w)
+    """
+    action = uniform_actions()
+    return transitions(action, -np.sum((action - BEST) ** 2, axis=1), terminated=1.0)
+
+
+def tempting_bandit() -> Batch:
+    """One step, only actions near (0, 2) tried, and the more of the first the better: a critic extrapolates to its edge at 1."""
+    action = np.array([0.0, 2.0]) + 0.1 * np.random.default_rng(2).normal(size=(ROWS, 2))
+    return transitions(action, action[:, 0], terminated=1.0)
+
+
+def linear_policy(observation: np.ndarray) -> np.ndarray:
+    """`(0.1 + 0.5 s_1, 2 - s_2)`: within the bounds for observations within ±1."""
+    return np.stack([0.1 + 0.5 * observation[:, 0], 2.0 - observation[:, 1]], axis=1)
+
+
+def linear_behaviour() -> Batch:
+    """What the linear policy did."""
+    observation = np.random.default_rng(3).uniform(-1.0, 1.0, (ROWS, 2))
+    return transitions(linear_policy(observation), 0.0, terminated=0.0, observation=observation)
+
+
+def blob_action(observation: np.ndarray) -> np.ndarray:
+    """(-0.5, 1) on the left, (0.5, 3) on the right."""
+    return np.where(observation[:, :1] < 0, np.array([[-0.5, 1.0]]), np.array([[0.5, 3.0]]))
+
+
+def two_blobs() -> Batch:
+    """Observations close around (-1, 0) and (1, 0), and in each blob one action but for a little noise."""
+    random = np.random.default_rng(4)
+    side = np.where(np.arange(ROWS) % 2 == 0, -1.0, 1.0)
+    observation = np.stack([side, np.zeros(ROWS)], axis=1) + 0.1 * random.normal(size=(ROWS, 2))
+    action = blob_action(observation) + 0.02 * random.normal(size=(ROWS, 2))
+    return transitions(action, 0.0, terminated=0.0, observation=observation)
+
+
+def as_dataset(rows: Batch, episodes: int = 8) -> Dataset:
+    """The rows as a log of episodes of one length, all cut by a time limit."""
+    ends = np.arange(1, episodes + 1) * (ROWS // episodes)
+    truncated = np.isin(np.arange(1, ROWS + 1), ends)
+    columns = Batch(*(np.asarray(column) for column in rows))
+    return Dataset(columns, truncated, ends, np.zeros(episodes), SPEC, "problem", None, "0" * 64)
+
+
+class BowlState(NamedTuple):
+    floor: jax.Array  # ()
+    steepness: jax.Array  # ()
+    centre: jax.Array  # (A,)
+
+
+@dataclass(frozen=True)
+class Bowl:
+    """A bonus of known shape, `floor + steepness |a - centre|^2`. The shape is its state: all bowls share what is compiled."""
+
+    steps: int = 0
+    batch_size: int = 1
+    held_out: float = 0.0
+    seed: int = 0
+
+    def init(self, key: Key, spec: Spec, transitions: Batch) -> BowlState:
+        return bowl_state()
+
+    def update(self, fitting: BowlState, batch: Batch, key: Key) -> tuple[BowlState, Metrics]:
+        return fitting, {}
+
+    def frozen(self, fitting: BowlState) -> BowlState:
+        return fitting
+
+    def score(self, state: BowlState, observation: jax.Array, action: jax.Array, key: Key) -> jax.Array:
+        return state.floor + state.steepness * jnp.sum(jnp.square(action - state.centre[None, :]), axis=1)
+
+
+def bowl_state(floor: float = 0.0, steepness: float = 0.0, centre: Sequence[float] | np.ndarray = (0.0, 2.0)) -> BowlState:
+    return BowlState(*(jnp.asarray(value, jnp.float32) for value in (floor, steepness, centre)))
+
+
+def train(agent: Any, rows: Batch, bowl: BowlState | None = None, epochs: int = 1, seed: int = 0) -> tuple[RunState, Metrics]:
+    """The state after some epochs under a bowl (none: no bonus), and the metrics of the last."""
+    state = initial_state(agent, bowl_state() if bowl is None else bowl, SPEC, seed)
+    for _ in range(epochs):
+        state, metrics = one_epoch(agent, state, rows, seed)
+    return state, metrics
+
+
+def one_epoch(agent: Any, state: RunState, rows: Batch, seed: int = 0) -> tuple[RunState, Metrics]:
+    _, key = run_keys(seed)
+    return train_epoch(agent, Bowl(), state, rows, key, UPDATES)
