@@ -29,7 +29,7 @@ SMALL = {
     "learning_rate_critic": 3e-3,
     "discount": 0.8,
     "target_mix": 0.05,
-    "bonus_weight_actor": 1.0,
+    "bonus_weight_actor": 5.0,
     "bonus_weight_critic": 0.5,
     "latent_size": 2,
     "steps": 1_000,
@@ -63,7 +63,7 @@ BEST = np.array([0.5, 1.0])
 
 
 def bandit() -> Batch:
-    """One step, all actions tried, reward -|a - BEST|^2. Held by a bowl of steepness w around c, the best is a mean of the two:
+    """One step, all actions tried, reward -|a - BEST|^2. With a bowl of weighted steepness w around c, a mean of the two is best:
 
     argmax_a -|a - BEST|^2 - w |a - c|^2 = (BEST + w c) / (1 + w)
     """

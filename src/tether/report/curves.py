@@ -65,7 +65,7 @@ def _draw_scores(axes: Axes, runs: Sequence[Run], colours: Sequence[str]) -> Non
     axes.set_ylabel("normalised score" if curves is normalised else "return")
     for (steps, episodes), colour in zip(curves, colours, strict=True):
         lowest, mean, highest = ([f(values) for values in episodes] for f in (np.min, np.mean, np.max))
-        axes.plot(steps, mean, color=colour)
+        axes.plot(steps, mean, color=colour, marker="o", markersize=4)  # a run may have been evaluated only once
         axes.fill_between(steps, lowest, highest, color=colour, alpha=0.15 if len(runs) <= 3 else 0.07, linewidth=0)
 
 

@@ -77,13 +77,12 @@ def fit_bonus(bonus: Bonus, dataset: Dataset, cache: Path | None = None, on_epoc
     place = None if cache is None or bonus.steps == 0 else _place(bonus, dataset, cache)
     key_init, key_steps = jax.random.split(jax.random.key(bonus.seed))
     transitions = Batch(*map(jnp.asarray, kept.transitions))
-    fresh = jax.jit(bonus.init, static_argnums=1)
     if place is not None and place.exists():
         template = jax.eval_shape(lambda key: bonus.frozen(bonus.init(key, dataset.spec, transitions)), key_init)
         state, report = _read(place, template)
         return FittedBonus(bonus, state, dataset.spec, report)
 
-    fitting, report = fresh(key_init, dataset.spec, transitions), FitReport(0, 0.0)
+    fitting, report = _fresh_fitting(bonus, key_init, dataset.spec, transitions), FitReport(0, 0.0)
     partial_place = place and _partial(place)
     if partial_place is not None and partial_place.exists():
         fitting, report = _read(partial_place, jax.eval_shape(lambda: fitting))
@@ -146,6 +145,11 @@ def score_rows(bonus: Bonus, state: Any, observation: np.ndarray, action: np.nda
         scores = _score_piece(bonus, state, *padded, jax.random.fold_in(key, piece))
         pieces.append(np.asarray(scores)[: SCORING_ROWS - missing])
     return np.concatenate(pieces) if pieces else np.zeros(0, np.float32)
+
+
+@partial(jax.jit, static_argnames=("bonus", "spec"))
+def _fresh_fitting(bonus: Bonus, key: Key, spec: Spec, transitions: Batch) -> Any:
+    return bonus.init(key, spec, transitions)
 
 
 @partial(jax.jit, static_argnames="bonus")
