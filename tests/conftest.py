@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import atexit
 import os
+import shutil
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 os.environ.setdefault("JAX_NUMPY_RANK_PROMOTION", "raise")
 os.environ.setdefault("JAX_DEBUG_KEY_REUSE", "true")  # a key used twice is an error, where it can be seen
+
+# What one process has compiled, the next one reads: tests that kill a run start it again and again.
+COMPILED = tempfile.mkdtemp(prefix="tether-compiled-")
+atexit.register(shutil.rmtree, COMPILED, ignore_errors=True)
+os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", COMPILED)
+os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.2")
 
 
 @pytest.fixture(scope="session")
@@ -20,8 +30,39 @@ def shared_data() -> Path:
     return folder
 
 
-@pytest.fixture(autouse=True)
-def own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(autouse=True, scope="session")
+def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Fits go to a folder that all tests share and no user does, so that a fit is made once a session."""
-    root = tmp_path_factory.getbasetemp() / "tether-cache"
-    monkeypatch.setenv("TETHER_CACHE", str(root))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TETHER_CACHE", str(tmp_path_factory.getbasetemp() / "tether-cache"))
+        yield
+
+
+@pytest.fixture(scope="session")
+def pendulum_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Forty short episodes of InvertedPendulum-v5 as a D4RL file."""
+    from pendulum import write_episodes
+
+    return write_episodes(tmp_path_factory.mktemp("data") / "pendulum.hdf5")
+
+
+@pytest.fixture(scope="session")
+def finished_run(pendulum_file: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a small run of TD3-CVAE that nothing interrupted. Tests look at it and leave it as it is."""
+    from pendulum import quietly, small_config
+
+    folder = tmp_path_factory.mktemp("runs") / "unbroken"
+    quietly(small_config(pendulum_file), folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def interrupted_run(pendulum_file: Path, finished_run: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of the same run, interrupted after its first epoch. Tests copy it before they change it."""
+    from pendulum import interrupting, quietly, small_config
+
+    folder = tmp_path_factory.mktemp("runs") / "interrupted"
+    say, _ = interrupting("bonus:")
+    with pytest.raises(KeyboardInterrupt):
+        quietly(small_config(pendulum_file), folder, say)
+    return folder

@@ -6,8 +6,8 @@ All have the sizes of `SPEC` and `ROWS` rows, so that what was compiled for one 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
-from typing import Any, NamedTuple
+from dataclasses import dataclass, fields, replace
+from typing import Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
 
 import jax
 import jax.numpy as jnp
@@ -42,7 +42,26 @@ def small(kind: type, **settings: Any) -> Any:
     return kind(**known | settings)
 
 
-def transitions(action: np.ndarray, reward: np.ndarray | float, terminated: float, observation: np.ndarray | None = None) -> Batch:
+def with_one_setting_changed(thing: Any) -> dict[str, Any]:
+    """By the name of each setting of an agent or bonus: the same with another value of that setting."""
+    hints = get_type_hints(type(thing))
+
+    def another(value: Any, hint: Any) -> Any:
+        if get_origin(hint) is Literal:
+            return next(choice for choice in get_args(hint) if choice != value)
+        if isinstance(value, bool):
+            return not value
+        if isinstance(value, tuple):
+            return tuple(another(entry, type(entry)) for entry in value)
+        return 2 * value + 1
+
+    settings = {field.name: another(getattr(thing, field.name), hints[field.name]) for field in fields(thing)}
+    return {name: replace(thing, **{name: value}) for name, value in settings.items()}
+
+
+def transitions(
+    action: np.ndarray, reward: np.ndarray | float, terminated: float, observation: np.ndarray | None = None
+) -> Batch:
     """Rows whose observations, where none are given, say nothing."""
     random = np.random.default_rng(0)
     noise = random.normal(size=(2, ROWS, SPEC.observation_size))
@@ -54,7 +73,7 @@ def uniform_actions() -> np.ndarray:
     return np.random.default_rng(1).uniform(SPEC.action_low, SPEC.action_high, (ROWS, SPEC.action_size))
 
 
-def constant_reward(reward: float = 1.0, terminated: float = 0.0) -> Batch:
+def constant_reward(reward: float | np.ndarray = 1.0, terminated: float = 0.0) -> Batch:
     """Every step pays the same: Q = reward / (1 - discount) where nothing ends, Q = reward where every step ends."""
     return transitions(uniform_actions(), reward, terminated)
 

@@ -59,6 +59,7 @@ def train(
     kind, bonus_state = (NoBonus(), ()) if bonus is None else (bonus.bonus, bonus.state)
     # The loop donates its state; the caller's bonus must outlive it.
     state = initial_state(agent, copy_of(bonus_state), dataset.spec, seed)
+    _chosen(agent, state.agent, policy)  # a policy that is not there is found out now, not after the training
     _, key = run_keys(seed)
     about = {"dataset": dataset.name, "dataset_sha256": dataset.sha256, "env_id": dataset.env_id, "policy": policy}
     epoch_steps = min(steps, epoch_steps)
@@ -66,7 +67,7 @@ def train(
         for step in range(epoch_steps, steps + 1, epoch_steps):
             state, device_metrics = train_epoch(agent, kind, state, transitions, key, epoch_steps // agent.critic_steps)
             metrics = {name: float(value) for name, value in device_metrics.items()}
-            check_finite(metrics, TrainingConfig.value_limit, step, dataset.name, None)
+            check_finite(metrics, state.agent, TrainingConfig.value_limit, step, dataset.name, None)
             bar.update(step, **metrics)
             if on_epoch is not None:
                 on_epoch(step, metrics, Policy(_chosen(agent, state.agent, policy), dataset.spec, about | {"step": step}))

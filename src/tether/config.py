@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from tether import settings
 from tether.agents import AGENTS, TD3, Agent
@@ -31,7 +31,7 @@ class EvaluationConfig:
 
     episodes: int = 10
     seed: int = 10_000  # of the first episode's start; the same starts at every evaluation
-    policy: str = "online"  # whose score is the run's score: online (the paper's), target or ema; all are evaluated
+    policy: Literal["online", "target", "ema"] = "online"  # whose score is the run's; online is the paper's; all are evaluated
     env_id: str = ""  # empty: the dataset's own; "none": do not evaluate
 
 
@@ -59,6 +59,13 @@ PRESETS: dict[str, dict[str, Any]] = {
 }
 REGISTRIES = {"agent": AGENTS, "bonus": BONUSES}
 SECTIONS = ("agent", "bonus", "training", "evaluation")
+
+# What a setting of that name must be, wherever it is. Every other number must not be negative.
+AT_LEAST_ONE = {"batch_size", "hidden_sizes", "latent_size", "actor_period", "log_every", "evaluate_every", "checkpoint_every"}
+AT_LEAST_ONE |= {"training.steps", "episodes"}
+BELOW_ONE = {"discount", "held_out"}
+AT_MOST_ONE = {"target_mix", "ema_mix"}
+SEEDS = 2**32  # JAX takes the lowest 32 bits, so a larger seed would repeat a smaller one
 
 
 def make_config(
@@ -110,8 +117,12 @@ def from_json(plain: dict[str, Any]) -> RunConfig:
     """The config that `to_json` wrote. An unknown, missing or mistyped field is an error, never passed over."""
     kinds = {"training": TrainingConfig, "evaluation": EvaluationConfig}
     parts: dict[str, Any] = {}
+    if not isinstance(plain, dict):
+        raise TetherError(f"a config is a JSON object, not a {type(plain).__name__}")
     for section in SECTIONS:
-        given = dict(plain.get(section) or {})
+        if not isinstance(plain.get(section), dict):
+            raise TetherError(f"the settings of {section} are missing")
+        given = dict(plain[section])
         kind = _choose(section, str(given.pop("name", None))) if section in REGISTRIES else kinds[section]
         parts[section] = settings.build(kind, given, section)
     rest = {name: value for name, value in plain.items() if name not in SECTIONS}
@@ -142,29 +153,37 @@ def first_difference(one: RunConfig, other: RunConfig) -> str | None:
 
 def check(config: RunConfig) -> None:
     """Refuse settings that no run could use, before anything is computed."""
+    _check_number("seed", config.seed, "seed")
     for section in SECTIONS:
         for name, value in vars(getattr(config, section)).items():
-            numbers = value if isinstance(value, tuple) else (value,)
-            if any(isinstance(number, int | float) and not number >= 0 for number in numbers):  # NaN too
-                raise TetherError(f"{section}.{name} is {value}; it must not be negative")
-    training, agent, bonus = config.training, config.agent, config.bonus
-    at_least_one = {
-        f"training.{name}": getattr(training, name) for name in ("steps", "log_every", "evaluate_every", "checkpoint_every")
-    }
-    at_least_one |= {"agent.batch_size": agent.batch_size, "agent.actor_period": agent.critic_steps}
-    at_least_one |= {"bonus.batch_size": bonus.batch_size, "evaluation.episodes": config.evaluation.episodes}
-    for name, value in at_least_one.items():
-        if value < 1:
-            raise TetherError(f"{name} is {value}; it must be at least 1")
-    below_one = {"agent.discount": getattr(agent, "discount", 0.0), "bonus.held_out": bonus.held_out}
-    for name, value in below_one.items():
-        if value >= 1:
-            raise TetherError(f"{name} is {value}; it must be at least 0 and below 1")
-    if config.epoch_steps % agent.critic_steps or config.epoch_steps < min(100, training.steps):
+            for number in value if isinstance(value, tuple) else (value,):
+                if isinstance(number, int | float):
+                    _check_number(name, number, f"{section}.{name}")
+    training, period = config.training, config.agent.critic_steps
+    if config.epoch_steps < min(100, training.steps):
         raise TetherError(
             f"training.steps {training.steps:,}, log_every {training.log_every:,}, evaluate_every {training.evaluate_every:,} "
             f"and checkpoint_every {training.checkpoint_every:,} have no common epoch; multiples of 1,000 (or of 100) do"
         )
+    if config.epoch_steps % period:
+        raise TetherError(
+            f"an update of the agent is {period} steps, which do not divide an epoch of {config.epoch_steps:,}; training.steps, "
+            f"log_every, evaluate_every and checkpoint_every must be multiples of {period}"
+        )
+
+
+def _check_number(name: str, number: float, full_name: str) -> None:
+    names = {name, full_name}
+    if not number >= 0:  # NaN too
+        raise TetherError(f"{full_name} is {number}; it must not be negative")
+    if names & AT_LEAST_ONE and number < 1:
+        raise TetherError(f"{full_name} is {number}; it must be at least 1")
+    if names & BELOW_ONE and number >= 1:
+        raise TetherError(f"{full_name} is {number}; it must be at least 0 and below 1")
+    if names & AT_MOST_ONE and number > 1:
+        raise TetherError(f"{full_name} is {number}; it must be at most 1")
+    if name == "seed" and number >= SEEDS:
+        raise TetherError(f"{full_name} is {number}; it must be below {SEEDS}")
 
 
 def _choose(section: str, name: str) -> type:

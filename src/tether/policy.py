@@ -38,7 +38,8 @@ class Policy:
         if observation.ndim not in (1, 2) or observation.shape[-1] != self.spec.observation_size:
             size = self.spec.observation_size
             raise TetherError(f"the policy takes observations of shape ({size},) or (B, {size}); got {observation.shape}")
-        return np.asarray(act(self.actor, np.atleast_2d(observation))).reshape(*observation.shape[:-1], -1)
+        actions = np.asarray(act(self.actor, np.atleast_2d(observation)))
+        return actions if observation.ndim == 2 else actions[0]
 
     def save(self, path: str | Path) -> None:
         network = self.actor.network

@@ -29,9 +29,9 @@ def to_plain(settings: Any) -> dict[str, Any]:
 def changed(settings: T, name: str, value: Any, where: str) -> T:
     """`settings` with one field changed. `where` is its section's name, for the message of an error."""
     kind = type(settings)
-    known = [f"{where}.{field.name}" for field in dataclasses.fields(kind)]  # type: ignore[arg-type]
-    if f"{where}.{name}" not in known:
-        raise TetherError(f"no setting {where}.{name}{did_you_mean(f'{where}.{name}', known)}")
+    known = [field.name for field in dataclasses.fields(kind)]  # type: ignore[arg-type]
+    if name not in known:
+        raise TetherError(f"no setting {where}.{name}{did_you_mean(name, known, prefix=f'{where}.')}")
     return dataclasses.replace(settings, **{name: convert(value, get_type_hints(kind)[name], f"{where}.{name}")})  # type: ignore[type-var]
 
 
@@ -42,7 +42,7 @@ def build(kind: type[T], given: dict[str, Any], where: str, **built: Any) -> T:
     fields = [field.name for field in dataclasses.fields(kind) if field.name not in built]  # type: ignore[arg-type]
     for name in given:
         if name not in fields:
-            raise TetherError(f"no setting {prefix}{name}{did_you_mean(prefix + name, (prefix + known for known in fields))}")
+            raise TetherError(f"no setting {prefix}{name}{did_you_mean(name, fields, prefix=prefix)}")
     for name in fields:
         if name not in given:
             raise TetherError(f"setting {prefix}{name} is missing")

@@ -25,7 +25,7 @@ def pendulum() -> Iterator[gymnasium.Env]:
     environment.close()
 
 
-ROWS = 400  # of every replay here, so that learning is compiled once for all tests
+ROWS = 1_000  # of every replay here, so that learning is compiled once for all tests
 
 
 def leaves(tree: object) -> list[np.ndarray]:

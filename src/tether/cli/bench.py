@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 def bench(steps: int = 400, repetitions: int = 5, most_rows: int = 10_000_000, out: Path | None = None) -> None:
-    """Measure the speed of training and fitting at the paper's sizes against this machine's matrix product.
+    """Measure the speed of training and fitting at the paper's sizes against the machine's matrix product.
 
     The limit is a float32 product of two 2048 x 2048 matrices, measured between the repetitions; the fastest of each counts.
 

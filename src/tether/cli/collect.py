@@ -21,6 +21,8 @@ def collect(
     warmup: int = 10_000,
     evaluate_every: int = 5_000,
     episodes: int = 5,
+    hidden_sizes: tuple[int, int] = (128, 128),
+    batch_size: int = 128,
     compact: bool = False,
     work: Path | None = None,
     overwrite: bool = False,
@@ -54,19 +56,23 @@ def collect(
         warmup: Steps of uniform actions before training starts.
         evaluate_every: Steps between evaluations, each of which keeps the policy and saves the training.
         episodes: Episodes of each evaluation.
+        hidden_sizes: Hidden layers of the online agent's networks.
+        batch_size: Rows of each of its gradient steps.
         compact: Leave out next_observations, for about half the size; readers take the next row's observation instead.
         work: The folder that keeps the training; the name of the file with .work added if not given.
         overwrite: Replace the file if it is there.
     """
     import sys
+    from dataclasses import replace
 
     from tether.collection.d4rl_file import read_options
     from tether.collection.history import first_difference, plain
     from tether.collection.levels import Recipe, collect_dataset, complete
-    from tether.collection.online import OnlineSettings
+    from tether.collection.online import AGENT, OnlineSettings
     from tether.errors import TetherError
 
-    online = OnlineSettings(env_id, seed, warmup, exploration_noise, evaluate_every, episodes)
+    agent = replace(AGENT, hidden_sizes=hidden_sizes, batch_size=batch_size)
+    online = OnlineSettings(env_id, seed, warmup, exploration_noise, evaluate_every, episodes, agent)
     recipe = complete(Recipe(online, level, transitions, target_return, expert_return, online_steps, noise, compact))
     work = out.with_name(f"{out.name}.work") if work is None else work
     if out.is_file() and not overwrite:

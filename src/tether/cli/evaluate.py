@@ -39,6 +39,8 @@ def evaluate(
     from tether.training import checkpoint
     from tether.training.run import evaluate_policies
 
+    if seed < 0:
+        raise TetherError(f"--seed is {seed}; it must not be negative")
     if not run.is_dir():
         raise TetherError(f"there is no run folder {run}")
     state, step, progress = checkpoint.read_agent(run)

@@ -54,7 +54,8 @@ def train(
     overrides = dict(settings.parse(text) for group in set for text in group)
     if steps is not None:
         overrides["training.steps"] = str(steps)
-    env_id = overrides.get("evaluation.env_id") or load_dataset(dataset).env_id
+    # The data's own task decides the bonus weights, also where it is evaluated elsewhere or not at all.
+    env_id = load_dataset(dataset).env_id or overrides.get("evaluation.env_id")
     numbers = _read_seeds(seeds) if seeds is not None else [seed]
     configs = [make_config(dataset, env_id, agent, bonus, preset, number, overrides) for number in numbers]
     if dry_run:
@@ -94,7 +95,7 @@ def _print_table(results: list[tuple[Path, dict]]) -> None:
 
     runs = [read_run(folder) for folder, _ in results]
     if any(run.result is None or run.result["score"] is None for run in runs):
-        print("not evaluated: the dataset names no environment; give one with --set evaluation.env_id=ENV_ID")
+        print("not evaluated: there is no environment to do it in; name one with --set evaluation.env_id=ENV_ID")
         return
     rows = [run_row(str(run.path), run) for run in runs]
     unit = results[0][1]["score_unit"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -51,10 +52,13 @@ def read_options(path: Path) -> Any:
 
 
 def check_writable(path: Path) -> None:
-    """Fail now, and not after hours of training, where `path` could not be written."""
+    """Fail now, and not after hours of training, where `path` could not be written. Its folder is made if need be."""
     if path.is_dir():
         raise TetherError(f"cannot write {path}: it is a folder; give the name of a file, such as {path / 'medium.hdf5'}")
-    probe = path.with_name(f".{path.name}.probe")
-    with replacing(probe) as temporary:
-        temporary.write_bytes(b"")
-    probe.unlink()
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=path.parent):
+            pass
+    except OSError as error:
+        reason = f"{path.parent} is not a folder" if isinstance(error, FileExistsError) else error.strerror
+        raise TetherError(f"cannot write {path}: {reason}") from error

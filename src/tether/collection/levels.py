@@ -47,10 +47,9 @@ class Recipe:
             raise TetherError("medium-replay has as many transitions as the training took; leave out --transitions")
         if not self.noise >= 0:
             raise TetherError(f"--noise is {self.noise}; it must not be negative")
-        if self.online_steps < self.online.evaluate_every:
-            raise TetherError(
-                f"--online-steps is {self.online_steps:,}; the first evaluation is at {self.online.evaluate_every:,}"
-            )
+        first = self.online.evaluate_every
+        if self.online_steps < first:
+            raise TetherError(f"--online-steps is {self.online_steps:,}, but the first evaluation is after {first:,} steps")
 
 
 class Source(NamedTuple):

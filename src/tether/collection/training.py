@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from dataclasses import dataclass
 
 import gymnasium
@@ -60,12 +61,14 @@ class Training:
         replay = empty_replay(total, self.spec)
         if history.step:
             replay = insert(replay, history.replay(history.step).transitions, 0)
-        evaluator = Evaluator(settings.env_id, self.spec, settings.episodes, EVALUATION_SEED)
-        with progress(f"online TD3 in {settings.env_id}", total, start=history.step, enabled=self.show_progress) as bar:
+        title = f"online TD3 in {settings.env_id}"
+        with (
+            closing(Evaluator(settings.env_id, self.spec, settings.episodes, EVALUATION_SEED)) as evaluator,
+            progress(title, total, start=history.step, enabled=self.show_progress) as bar,
+        ):
             while history.step < total and self._first(target) is None:
                 state, replay, recording = run_block(settings, self.environment, history.state, replay, history.step, bar.update)
                 results = evaluator(lambda observations, actor=state.actor: np.asarray(act(actor, observations)))  # type: ignore[misc]
                 history.append(state, recording, results.returns)
                 wanted = f" of {target:,.0f} wanted" if np.isfinite(target) else ""
                 bar.update(history.step, evaluated_return=f"{np.mean(results.returns):,.0f}{wanted}")
-        evaluator.close()

@@ -23,6 +23,7 @@ from tether.data.transforms import split_episodes
 from tether.errors import TetherError
 from tether.evaluation.discrimination import auroc_by_kind, score_kinds
 from tether.training.epoch import fit_epoch
+from tether.training.metrics import all_finite
 from tether.types import Batch, Key, Spec
 
 EPOCH_STEPS = 1_000
@@ -44,11 +45,14 @@ class FitReport:
 
     @property
     def looks_short(self) -> bool:
-        """Whether the held-out score was still falling at the end. Means of a fifth of the fit, since one epoch is noisy."""
+        """Whether the held-out score was still falling at the end. Means of a fifth of the fit, since one epoch is noisy.
+
+        A fit of less than five epochs always is short; one that was not judged is never said to be.
+        """
         scores = [record["bonus/held_out"] for record in self.history if "bonus/held_out" in record]
         fifth = len(scores) // 5
         if fifth == 0:
-            return self.steps > 0
+            return len(scores) > 0
         before, last = np.mean(scores[-2 * fifth : -fifth]), np.mean(scores[-fifth:])
         return bool(last < (1.0 - SHORT_FIT_GAIN) * before)
 
@@ -90,17 +94,15 @@ def fit_bonus(bonus: Bonus, dataset: Dataset, cache: Path | None = None, on_epoc
         began = time.perf_counter()
         count = min(EPOCH_STEPS, bonus.steps - report.steps)
         fitting, _, metrics = fit_epoch(bonus, fitting, jnp.asarray(report.steps, jnp.int32), transitions, key_steps, count)
+        step = report.steps + count
         record = {name: float(value) for name, value in metrics.items()}
-        if not all(map(np.isfinite, record.values())):
-            raise TetherError(
-                f"the fit of the bonus gave {record} at step {report.steps + count}; try a lower bonus.learning_rate"
-            )
+        if not (all_finite(record) and all_finite(fitting)):
+            raise TetherError(f"the fit of the bonus left all bounds at step {step} ({record}); try a lower bonus.learning_rate")
         if held_out is not None:
             record["bonus/held_out"] = _held_out_score(bonus, bonus.frozen(fitting), held_out)
-        step = report.steps + count
         history = [*report.history, {"fit_step": step, **record}]
         report = FitReport(step, report.seconds + time.perf_counter() - began, history)
-        if partial_place is not None and step < bonus.steps:
+        if partial_place is not None:
             _write(partial_place, fitting, report)
         if on_epoch is not None:
             on_epoch(step, record)
@@ -118,7 +120,7 @@ def fit_bonus(bonus: Bonus, dataset: Dataset, cache: Path | None = None, on_epoc
 def steps_done(bonus: Bonus, dataset: Dataset, cache: Path) -> int:
     """How far an interrupted fit has come; 0 where there is none."""
     place = _partial(_place(bonus, dataset, cache))
-    return json.loads(storage.read_tensors(place)[1]["report"])["steps"] if place.exists() else 0
+    return _read(place)[1].steps if place.exists() else 0
 
 
 def cache_folder() -> Path:
@@ -180,9 +182,13 @@ def _write(place: Path, state: Any, report: FitReport) -> None:
     storage.write_tensors(place, storage.flatten_tree(state), {"report": json.dumps(asdict(report))})
 
 
-def _read(place: Path, template: Any) -> tuple[Any, FitReport]:
+def _read(place: Path, template: Any = None) -> tuple[Any, FitReport]:
+    """The state of a fit, if a template of it is given, and its report."""
     try:
         tensors, metadata = storage.read_tensors(place)
-        return storage.unflatten_tree(template, tensors), FitReport(**json.loads(metadata["report"]))
+        report = FitReport(**json.loads(metadata["report"]))
+        return (None if template is None else storage.unflatten_tree(template, tensors)), report
+    except TetherError as error:
+        raise TetherError(f"{error}; delete {place} and the bonus is fitted anew") from error
     except (KeyError, TypeError, ValueError) as error:
-        raise TetherError(f"{place} is not a fitted bonus of this Tether; delete it and it is fitted anew") from error
+        raise TetherError(f"{place} is not a fitted bonus; delete it and the bonus is fitted anew") from error

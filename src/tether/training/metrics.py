@@ -6,12 +6,14 @@ import math
 from pathlib import Path
 from typing import Any
 
+import jax
 import numpy as np
 
 from tether import storage
 from tether.errors import TetherError
 from tether.evaluation.rollout import EpisodeResults
 from tether.evaluation.scores import normalised_score
+from tether.training.tensorboard import EventFile
 
 
 class Diverged(TetherError):
@@ -22,8 +24,6 @@ class MetricsLog:
     """Appends to a run's `metrics.jsonl` and TensorBoard events. Lines past the step it starts from are dropped first."""
 
     def __init__(self, folder: Path, step: int, env_id: str | None) -> None:
-        from tensorboardX import SummaryWriter
-
         self.path = folder / "metrics.jsonl"
         self.env_id = env_id
         if self.path.exists():
@@ -32,30 +32,28 @@ class MetricsLog:
         self.evaluations = (
             {r["step"]: r["evaluation"] for r in storage.read_jsonl(self.path) if "evaluation" in r} if self.path.exists() else {}
         )
-        self.events = SummaryWriter(str(folder / "tensorboard"), purge_step=step + 1 if step else None)
+        self.events = EventFile(folder / "tensorboard", step)
 
     def fit(self, history: list[dict[str, float]]) -> None:
-        """The fit of the bonus, once, before the first training line."""
-        if self.path.exists() and any("fit_step" in record for record in storage.read_jsonl(self.path)):
-            return
+        """The fit of the bonus, once, before the first training line. A crash may have left a part of it there."""
+        written = {record.get("fit_step") for record in storage.read_jsonl(self.path)} if self.path.exists() else set()
         for record in history:
+            if record["fit_step"] in written:
+                continue
             storage.append_jsonl(self.path, record)
-            for name, value in record.items():
-                if name != "fit_step":
-                    self.events.add_scalar(f"fit/{name}", value, int(record["fit_step"]))
+            self.events.add(int(record["fit_step"]), {f"fit/{name}": v for name, v in record.items() if name != "fit_step"})
 
     def training(self, step: int, metrics: dict[str, float]) -> None:
         storage.append_jsonl(self.path, {"step": step, **metrics})
-        for name, value in metrics.items():
-            self.events.add_scalar(name, value, step)
+        self.events.add(step, metrics)
 
     def evaluation(self, step: int, results: dict[str, EpisodeResults]) -> None:
         self.evaluations[step] = {
             policy: {"returns": result.returns.tolist(), "lengths": result.lengths.tolist()} for policy, result in results.items()
         }
         storage.append_jsonl(self.path, {"step": step, "evaluation": self.evaluations[step]})
-        for policy, result in results.items():
-            self.events.add_scalar(f"evaluation/{policy}", float(np.mean(self.scores(result.returns))), step)
+        means = {f"evaluation/{policy}": float(np.mean(self.scores(result.returns))) for policy, result in results.items()}
+        self.events.add(step, means)
 
     def scores(self, returns: Any) -> np.ndarray:
         """Normalised scores where the environment has reference returns, else the returns."""
@@ -66,12 +64,19 @@ class MetricsLog:
         self.events.close()
 
 
-def check_finite(metrics: dict[str, float], value_limit: float, step: int, run: str, last_good: int | None) -> None:
-    """Raise `Diverged` where a metric is not a number or a Q-value has passed the limit."""
+def all_finite(tree: Any) -> bool:
+    """Whether no array of a pytree has a NaN or an infinity."""
+    return all(bool(np.isfinite(leaf).all()) for leaf in jax.tree.leaves(tree))
+
+
+def check_finite(metrics: dict[str, float], weights: Any, value_limit: float, step: int, run: str, last_good: int | None) -> None:
+    """Raise `Diverged` where a metric or a weight is not a number or a Q-value has passed the limit."""
     keep = f"last good checkpoint: step {last_good}" if last_good else "there is no checkpoint yet"
     for name, value in metrics.items():
         if not math.isfinite(value):
             raise Diverged(f"{name} is {value} at step {step} (run {run}); {keep}")
+    if not all_finite(weights):  # the metrics of an update are from before its last step
+        raise Diverged(f"a weight of the agent is NaN or infinite at step {step} (run {run}); {keep}")
     for name in ("critic/q", "critic/target", "actor/q"):
         if abs(metrics.get(name, 0.0)) > value_limit:
             raise Diverged(

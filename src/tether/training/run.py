@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -55,11 +56,11 @@ class Materials:
 def run(config: RunConfig, folder: Path, show: bool = True, say: Say = print) -> dict[str, Any]:
     """Train to the end, or go on with what is in `folder`, and return the content of `result.json`."""
     began = time.perf_counter()
+    finished = find_result(folder, config)
+    if finished is not None:
+        say(f"{folder} is finished ({config.training.steps:,} steps); left as it is")
+        return finished
     with storage.exclusive(folder), stop_on_interrupt() as stop:
-        finished = claim(folder, config)
-        if finished is not None:
-            say(f"{folder} is finished ({config.training.steps:,} steps); left as it is")
-            return finished
         raw = load_dataset(config.dataset)
         dataset, reward_scale = normalise_rewards(raw)
         if reward_scale.is_constant:
@@ -67,6 +68,8 @@ def run(config: RunConfig, folder: Path, show: bool = True, say: Say = print) ->
         env_id = evaluation_environment(config, dataset)
         evaluator = Evaluator(env_id, dataset.spec, config.evaluation.episodes, config.evaluation.seed) if env_id else None
         try:
+            # Not before all that can be wrong with the settings has been found out: the folder is theirs from here on.
+            storage.write_json(folder / "config.json", configs.to_json(config))
             bonus = _fit(config, dataset, folder, stop, show, say)
             materials = Materials(config, folder, dataset, reward_scale, bonus, env_id)
             return _train(materials, evaluator, stop, began, show, say)
@@ -75,19 +78,30 @@ def run(config: RunConfig, folder: Path, show: bool = True, say: Say = print) ->
                 evaluator.close()
 
 
-def claim(folder: Path, config: RunConfig) -> dict[str, Any] | None:
-    """Make `folder` this run's. The result if it is finished already; an error if it is another run's."""
+def find_result(folder: Path, config: RunConfig) -> dict[str, Any] | None:
+    """The result if the run in `folder` is finished, None if it is not or the folder is free; an error if it is not this run's.
+
+    Nothing is written: the folder may turn out to be somebody else's.
+    """
+    try:
+        names = {path.name for path in folder.iterdir()} - {".lock"}
+    except (FileNotFoundError, NotADirectoryError):  # where there is a file, making the folder will say so
+        return None
+    except OSError as error:
+        raise TetherError(f"cannot read {folder}: {error.strerror}") from error
     for name in ("result.json", "config.json"):
-        if (folder / name).exists():
+        if name in names:
             content = storage.read_json(folder / name)
-            stored = configs.from_json(content["config"] if name == "result.json" else content)
+            try:
+                stored = configs.from_json(content["config"] if name == "result.json" else content)
+            except (TetherError, KeyError, TypeError) as error:
+                raise TetherError(f"{folder / name} is not of a Tether run ({error}); choose another --run-dir") from error
             difference = configs.first_difference(config, stored)
             if difference:
                 raise TetherError(f"{folder} holds a run of another config ({difference}); choose another --run-dir")
             return content if name == "result.json" else None
-    if any(path.name != ".lock" for path in folder.iterdir()):
+    if names:
         raise TetherError(f"{folder} is not empty and holds no run; choose another --run-dir")
-    storage.write_json(folder / "config.json", configs.to_json(config))
     return None
 
 
@@ -134,14 +148,14 @@ def _train(m: Materials, evaluator: Evaluator | None, stop: StopRequest, began: 
     if restored is not None:
         state, known = restored
         say(f"going on from step {int(state.step):,}")
-    log = MetricsLog(m.folder, int(state.step), m.env_id)
-    log.fit(m.bonus.report.history)
     transitions = Batch(*map(jnp.asarray, m.dataset.transitions))
     _, key = run_keys(config.seed)
     step, first_step, saved = int(state.step), int(state.step), int(state.step)
     clock = _EpochClock()
     title = m.folder.name
-    with progress(title, training.steps, start=step, enabled=show) as bar:
+    log = MetricsLog(m.folder, step, m.env_id)
+    with closing(log), progress(title, training.steps, start=step, enabled=show) as bar:
+        log.fit(m.bonus.report.history)
         while True:
             due = step and (step % training.evaluate_every == 0 or step >= training.steps)
             if evaluator is not None and due and step not in log.evaluations:
@@ -155,7 +169,7 @@ def _train(m: Materials, evaluator: Evaluator | None, stop: StopRequest, began: 
                 )
                 metrics = {name: float(value) for name, value in device_metrics.items()}
             step += config.epoch_steps
-            check_finite(metrics, training.value_limit, step, m.folder.name, saved or None)
+            check_finite(metrics, state.agent, training.value_limit, step, m.folder.name, saved or None)
             log.training(step, metrics)
             bar.update(step, **_headline(metrics))
             if stop.asked or step % training.checkpoint_every == 0 or step >= training.steps:
@@ -163,10 +177,8 @@ def _train(m: Materials, evaluator: Evaluator | None, stop: StopRequest, began: 
                 checkpoint.save(m.folder, state, replace(known, seconds=seconds))
                 saved = step
             if stop.asked:
-                log.close()
                 say(f"interrupted at step {step:,}; the same command goes on from there")
                 raise KeyboardInterrupt
-    log.close()
     return _finish(m, state, log, known.seconds + time.perf_counter() - began, clock.rate(config.epoch_steps), first_step)
 
 

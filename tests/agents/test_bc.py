@@ -1,0 +1,29 @@
+"""Behaviour cloning: it recovers the policy that made the data, and nothing but the data steers it."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from problems import bowl_state, constant_reward, linear_behaviour, linear_policy, small, train
+
+from tether.agents import BC
+
+
+def test_it_recovers_a_linear_policy():
+    state, metrics = train(small(BC), linear_behaviour(), epochs=8)
+    observation = jnp.array([[-0.9, -0.9], [-0.5, 0.5], [0.0, 0.0], [0.5, -0.5], [0.9, 0.9]])
+    # (0.1 + 0.5 s_1, 2 - s_2)
+    expected = [[-0.35, 2.9], [-0.15, 1.5], [0.1, 2.0], [0.35, 2.5], [0.55, 1.1]]
+    np.testing.assert_allclose(linear_policy(np.asarray(observation)), expected, atol=1e-6)
+    np.testing.assert_allclose(state.agent.actor(observation), expected, atol=0.05)
+    # The distance is summed over the two action dimensions, the loss averaged.
+    np.testing.assert_allclose(metrics["actor/data_distance"], 2 * metrics["actor/loss"], rtol=1e-5)
+
+
+def test_neither_rewards_nor_a_bonus_steer_it():
+    rows = linear_behaviour()
+    plain, _ = train(small(BC), rows)
+    bent, metrics = train(small(BC), rows._replace(reward=constant_reward().reward), bowl_state(floor=3.0, steepness=9.0))
+    jax.tree.map(np.testing.assert_array_equal, plain.agent, bent.agent)
+    assert float(metrics["actor/bonus"]) > 3.0  # it is reported all the same

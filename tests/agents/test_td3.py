@@ -1,0 +1,173 @@
+"""TD3 with the bonus in both losses: linear networks with weights set by hand, and problems with known answers.
+
+Observations and actions have one number each; actions lie in [-1, 3], so that tanh 0 is the action 1 and tanh 0.5 the action 2.
+"""
+
+from __future__ import annotations
+
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from problems import SPEC, UPDATES, as_dataset, bowl_state, constant_reward, small, tempting_bandit, train
+
+from tether.agents.td3 import TD3, TD3State, actor_loss, critic_targets
+from tether.bonuses import CVAE
+from tether.networks import MLP, Actor, Critics
+from tether.optimisation import adam_init
+from tether.training.epoch import initial_state, run_keys, train_epoch
+from tether.training.fit import fit_bonus
+from tether.types import Batch, Key
+
+AGENT = TD3(
+    bonus_weight_actor=2.0,
+    bonus_weight_critic=0.5,
+    learning_rate_actor=0.1,
+    learning_rate_critic=1e-5,  # so little that the losses of two steps are those of one critic
+    discount=0.5,
+    target_mix=0.25,
+    ema_mix=0.125,
+    target_noise=0.0,
+)
+
+
+def constant_actor(unit: float) -> Actor:
+    return Actor(MLP((jnp.zeros((1, 1)),), (jnp.array([math.atanh(unit)]),), None, ("tanh",)), (-1.0,), (3.0,))
+
+
+def linear_critics(*critics: tuple[float, float, float]) -> Critics:
+    """One critic `w_s s + w_a a + bias` for each triple."""
+    weights = jnp.array([[[w_s], [w_a]] for w_s, w_a, _ in critics])
+    return Critics(MLP((weights,), (jnp.array([[bias] for *_, bias in critics]),), None, ("none",)))
+
+
+def state() -> TD3State:
+    """pi = 1, pibar = 2;  Q_1 = s + a, Q_2 = 100;  Qbar_1 = 2 s + a, Qbar_2 = s + 2 a."""
+    actor, critics = constant_actor(0.0), linear_critics((1.0, 1.0, 0.0), (0.0, 0.0, 100.0))
+    return TD3State(
+        actor=actor,
+        target_actor=constant_actor(0.5),
+        ema_actor=constant_actor(-0.5),
+        critics=critics,
+        target_critics=linear_critics((2.0, 1.0, 0.0), (1.0, 2.0, 0.0)),
+        actor_optimiser=adam_init(actor, 0.1),
+        critic_optimiser=adam_init(critics, 1e-5),
+    )
+
+
+def penalty(observation: jax.Array, action: jax.Array, key: Key) -> jax.Array:
+    return observation[:, 0] * action[:, 0]
+
+
+def column(*values: float) -> jax.Array:
+    return jnp.array(values)[:, None]
+
+
+FIRST = Batch(
+    observation=column(3.0, 1.0, 0.0),
+    action=column(1.0, 3.0, 0.0),
+    reward=jnp.array([1.0, 10.0, 5.0]),
+    next_observation=column(3.0, 1.0, 3.0),
+    terminated=jnp.array([0.0, 0.0, 1.0]),
+)
+SECOND = Batch(
+    observation=column(3.0, 1.0, 0.0),
+    action=column(0.0, 2.0, 1.0),
+    reward=jnp.array([6.0, 6.0, 6.0]),
+    next_observation=column(1.0, 1.0, 1.0),
+    terminated=jnp.array([1.0, 1.0, 1.0]),
+)
+BOTH = Batch(*(jnp.stack(columns) for columns in zip(FIRST, SECOND, strict=True)))
+
+
+def test_critic_targets_by_hand():
+    targets, next_bonus = critic_targets(AGENT, state(), BOTH, jax.random.key(0), penalty)
+    # a' = 2.  s' = 3: Qbar = (8, 7), least 7, bonus 6, so 7 - 0.5 * 6 = 4.  s' = 1: Qbar = (4, 5), least 4, bonus 2, so 3.
+    # y = 1 + 0.5 * 4 = 3;  10 + 0.5 * 3 = 11.5;  where terminated the reward alone.
+    np.testing.assert_allclose(targets, [[3.0, 11.5, 5.0], [6.0, 6.0, 6.0]], rtol=1e-6)
+    np.testing.assert_allclose(next_bonus, [[6.0, 2.0, 6.0], [2.0, 2.0, 2.0]], rtol=1e-6)
+
+
+def test_the_target_side_as_one_batch_is_the_target_side_batch_by_batch():
+    together, _ = critic_targets(AGENT, state(), BOTH, jax.random.key(0), penalty)
+    for step in range(2):
+        alone, _ = critic_targets(AGENT, state(), Batch(*(column[step][None] for column in BOTH)), jax.random.key(0), penalty)
+        np.testing.assert_array_equal(alone[0], together[step])
+
+
+def test_actor_loss_by_hand():
+    loss, metrics = actor_loss(AGENT, state().actor, state().critics, FIRST.observation, FIRST.action, jax.random.key(0), penalty)
+    # pi = 1, so Q_1 = (4, 2, 1) and b = (3, 1, 0): -mean(4 - 6, 2 - 2, 1 - 0) = 1/3.
+    assert float(loss) == pytest.approx(1 / 3)
+    assert float(metrics["actor/q"]) == pytest.approx(7 / 3)
+    assert float(metrics["actor/bonus"]) == pytest.approx(4 / 3)
+    assert float(metrics["actor/data_distance"]) == pytest.approx((0 + 4 + 1) / 3)
+
+
+@pytest.fixture(scope="module")
+def updated():
+    return jax.jit(lambda state, batches, key: AGENT.update(state, batches, key, penalty))(state(), BOTH, jax.random.key(0))
+
+
+def test_each_critic_step_has_its_own_batch_and_targets(updated):
+    # First batch: Q_1 = (4, 4, 0) against (3, 11.5, 5): (1 + 56.25 + 25) / 3. Q_2 = 100: (97^2 + 88.5^2 + 95^2) / 3.
+    # Second: Q_1 = (3, 3, 1) against 6: (9 + 9 + 25) / 3. Q_2: 94^2.
+    first, second = (1 + 56.25 + 25 + 9409 + 7832.25 + 9025) / 3, (9 + 9 + 25) / 3 + 8836
+    _, metrics = updated
+    assert float(metrics["critic/loss"]) == pytest.approx((first + second) / 2, rel=1e-4)
+    assert float(metrics["critic/q"]) == pytest.approx((8 / 3 + 7 / 3) / 2, rel=1e-4)
+    assert float(metrics["critic/target"]) == pytest.approx((3 + 11.5 + 5 + 6 + 6 + 6) / 6)
+    assert float(metrics["critic/bonus"]) == pytest.approx((6 + 2 + 6 + 2 + 2 + 2) / 6)
+
+
+def test_critics_step_toward_the_targets_and_the_actor_up_its_objective(updated):
+    after, _ = updated
+    # Both batches want Q_1 higher and Q_2 lower: two Adam steps of 1e-5 each.
+    np.testing.assert_allclose(after.critics.stacked.biases[0] - jnp.array([[0.0], [100.0]]), [[2e-5], [-2e-5]], atol=8e-6)
+    # d/da (Q_1 - 2 b) = 1 - 2 s is -5, -1, 1 at s = 3, 1, 0: the action must fall, by one Adam step of 0.1 on its bias.
+    np.testing.assert_allclose(after.actor.network.biases[0], [-0.1], rtol=1e-4)
+
+
+def test_targets_and_average_move_by_their_shares_toward_the_new_weights(updated):
+    after, _ = updated
+    half = math.atanh(0.5)
+    np.testing.assert_allclose(after.target_actor.network.biases[0], [0.75 * half + 0.25 * -0.1], rtol=1e-4)
+    np.testing.assert_allclose(after.ema_actor.network.biases[0], [0.875 * -half + 0.125 * -0.1], rtol=1e-4)
+    # Online (1, 1, 0) and (0, 0, 100) into (2, 1, 0) and (1, 2, 0), a quarter.
+    expected = [[[1.75], [1.0]], [[0.75], [1.5]]]
+    np.testing.assert_allclose(after.target_critics.stacked.weights[0], expected, atol=1e-4)
+    np.testing.assert_allclose(after.target_critics.stacked.biases[0], [[0.0], [25.0]], atol=1e-4)
+
+
+def test_the_actor_and_the_targets_move_once_in_an_actor_period():
+    trained, _ = train(small(TD3), constant_reward())
+    assert int(trained.step) == 2 * UPDATES
+    assert int(trained.agent.critic_optimiser[0].count) == 2 * UPDATES
+    assert int(trained.agent.actor_optimiser[0].count) == UPDATES
+
+
+def test_the_bonus_of_the_critics_is_discounted():
+    # A bonus of 1 everywhere, weight 0.5: Q = 1 + 0.8 (Q - 0.5), so Q = 0.6 / 0.2 = 3. Outside the discount it would be 2.5.
+    _, metrics = train(small(TD3), constant_reward(), bowl_state(floor=1.0), epochs=8)
+    np.testing.assert_allclose(metrics["critic/q"], 3.0, rtol=0.03)
+
+
+def test_without_a_bonus_the_actor_climbs_to_the_edge_and_with_the_cvae_it_stays_by_the_data():
+    rows = tempting_bandit()
+    recorded = np.asarray(rows.action)
+    assert np.abs(recorded[:, 0]).max() < 0.4
+
+    free, _ = train(small(TD3), rows, epochs=8)
+    assert np.asarray(free.agent.actor(rows.observation))[:, 0].min() > 0.95
+
+    agent, fitted = small(TD3), fit_bonus(small(CVAE), as_dataset(rows))
+    held = initial_state(agent, fitted.state, SPEC, 0)
+    for _ in range(8):
+        held, _ = train_epoch(agent, fitted.bonus, held, rows, run_keys(0)[1], UPDATES)
+    action = np.asarray(held.agent.actor(rows.observation))
+    # Were the bonus |a - (0, 2)|^2, the best would be a_1 = 1 / (2 * 5) above the data's mean.
+    assert action[:, 0].min() > 0.0
+    assert action[:, 0].max() < 0.3
+    np.testing.assert_allclose(action[:, 1], 2.0, atol=0.3)

@@ -1,0 +1,104 @@
+"""The CVAE with weights set by hand. Actions lie in [-1, 1] x [0, 4], so that a decoder whose tanh is 0 gives (0, 2)."""
+
+from __future__ import annotations
+
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+from problems import SPEC, constant_reward, small
+
+from tether.bonuses.cvae import CVAE, CVAENetworks, elbo_loss
+from tether.networks import MLP
+
+OBSERVATION = jnp.array([[7.0], [7.0]])
+ACTION = jnp.array([[0.5, 1.0], [-0.5, 4.0]])
+
+
+def networks(log_std: tuple[float, float], decoder_gain: float = 0.0) -> CVAENetworks:
+    """Over (s, a_1, a_2): mean = (a_1 + a_2, 0), log-std as given, whatever the pair. Decoder: tanh(gain * (z_1, z_2))."""
+    mean_weights = [[0.0, 0.0], [1.0, 0.0], [1.0, 0.0]]
+    encoder = MLP((jnp.array([[*row, 0.0, 0.0] for row in mean_weights]),), (jnp.array([0.0, 0.0, *log_std]),), None, ("none",))
+    decoder = MLP((decoder_gain * jnp.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]]),), (jnp.zeros(2),), None, ("tanh",))
+    return CVAENetworks(encoder, decoder, SPEC.action_low, SPEC.action_high)
+
+
+@pytest.mark.parametrize(("elbo", "share"), [("sum", 1.0), ("mean", 0.5)])  # both dimensions are two: the mean is half the sum
+def test_elbo_by_hand(elbo, share):
+    loss, metrics = elbo_loss(
+        CVAE(elbo=elbo, kl_weight=3.0), networks((0.0, math.log(2.0))), OBSERVATION, ACTION, jax.random.key(0)
+    )
+    # The decoder says (0, 2): squared errors 0.25 + 1 and 0.25 + 4, on average 2.75.
+    # KL of a latent: (mean^2 + std^2 - 1) / 2 - log std. First: 1.5^2 / 2 and 3.5^2 / 2. Second: 3 / 2 - ln 2 in both rows.
+    reconstruction = share * 2.75
+    kl = share * ((1.125 + 6.125) / 2 + 1.5 - math.log(2.0))
+    assert float(metrics["bonus/reconstruction"]) == pytest.approx(reconstruction)
+    assert float(metrics["bonus/kl"]) == pytest.approx(kl)
+    assert float(metrics["bonus/loss"]) == float(loss) == pytest.approx(reconstruction + 3.0 * kl)
+
+
+@pytest.mark.parametrize(("reduction", "expected"), [("sum", [1.25, 4.25]), ("mean", [0.625, 2.125])])
+def test_score_by_hand(reduction, expected):
+    score = CVAE(reduction=reduction).score(networks((0.0, 0.0)), OBSERVATION, ACTION, jax.random.key(0))
+    np.testing.assert_allclose(score, expected)
+
+
+def test_log_std_is_clamped():
+    _, log_std = networks((-50.0, 50.0)).encode(OBSERVATION, ACTION)
+    np.testing.assert_array_equal(log_std, [[-4.0, 15.0]] * 2)
+
+
+def test_the_mean_latent_is_the_encoders_mean():
+    score = CVAE(latent="mean").score(networks((0.0, 0.0), decoder_gain=1.0), OBSERVATION, ACTION, jax.random.key(0))
+    # First row: z = (1.5, 0) decodes to (tanh 1.5, 2).
+    assert float(score[0]) == pytest.approx((0.5 - math.tanh(1.5)) ** 2 + (1.0 - 2.0) ** 2)
+
+
+def test_the_sampled_latent_has_the_encoders_spread_and_is_new_in_every_row():
+    std, gain, rows = 0.1, 1e-2, 10_000
+    observation, action = jnp.full((rows, 1), 7.0), jnp.tile(jnp.array([[0.0, 0.0]]), (rows, 1))
+    given = networks((math.log(std), math.log(std)), decoder_gain=gain)
+    score = np.asarray(CVAE().score(given, observation, action, jax.random.key(0)))
+    # With z = std * e the decoder says (g z_1, 2 + 2 g z_2): the score is 4 + 8 g z_2 but for terms of g^2.
+    np.testing.assert_allclose(score.mean(), 4.0, atol=1e-3)
+    np.testing.assert_allclose(score.std(), 8 * gain * std, rtol=0.03)
+    assert len(np.unique(score)) > rows / 2  # of float32 numbers as close as these, some coincide
+    other = CVAE().score(given, observation, action, jax.random.key(1))
+    assert not np.array_equal(score, other)
+
+
+def test_the_gradient_in_the_action_flows_through_encoder_and_decoder():
+    def score(action: jax.Array) -> jax.Array:
+        return jnp.sum(
+            CVAE(latent="mean").score(networks((0.0, 0.0), decoder_gain=1.0), OBSERVATION[:1], action, jax.random.key(0))
+        )
+
+    slope = jax.grad(score)(jnp.array([[0.5, 0.0]]))
+    # b = (a_1 - tanh(a_1 + a_2))^2 + (a_2 - 2)^2 at (0.5, 0), where u = tanh 0.5 and u' = 1 - u^2.
+    u = math.tanh(0.5)
+    along_first = 2 * (0.5 - u) * (1 - (1 - u**2))
+    along_second = 2 * (0.5 - u) * -(1 - u**2) + 2 * (0 - 2)
+    np.testing.assert_allclose(slope, [[along_first, along_second]], rtol=1e-5)
+
+
+def test_networks_have_the_papers_shape():
+    fitting = jax.eval_shape(lambda key: CVAE().init(key, SPEC, constant_reward()), jax.random.key(0))
+    encoder, decoder = fitting.networks.encoder, fitting.networks.decoder
+    assert [weight.shape for weight in encoder.weights] == [(4, 750), (750, 750), (750, 24)]  # mean and log-std of 12 latents
+    assert [weight.shape for weight in decoder.weights] == [(14, 750), (750, 750), (750, 2)]
+    assert encoder.activations == ("relu", "relu", "none")
+    assert decoder.activations == ("relu", "relu", "tanh")
+
+
+def test_fitting_has_adams_moments_and_frozen_has_not():
+    bonus = small(CVAE)
+    fitting = jax.eval_shape(lambda key: bonus.init(key, SPEC, constant_reward()), jax.random.key(0))
+
+    def size(tree: object) -> int:
+        return sum(math.prod(leaf.shape) for leaf in jax.tree.leaves(tree))
+
+    assert isinstance(fitting.optimiser[0], optax.ScaleByAdamState)
+    assert size(fitting) == 3 * size(bonus.frozen(fitting)) + 1  # weights, two moments of each, a count

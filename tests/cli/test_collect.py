@@ -1,0 +1,92 @@
+"""`tether collect` as typed: what it prints, and what it refuses before any work is done."""
+
+from __future__ import annotations
+
+import _thread
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from tether.cli import main
+
+RANDOM = ["collect", "InvertedPendulum-v5", "--level", "random", "--transitions", "60"]
+
+
+def test_it_says_what_it_made_and_info_reads_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    out = tmp_path / "new" / "random.hdf5"
+    assert main([*RANDOM, "--out", str(out)]) == 0
+    assert f"{out}: 60 transitions" in capsys.readouterr().out
+    assert [path.name for path in out.parent.iterdir()] == ["random.hdf5"]
+    assert main(["data", "info", str(out)]) == 0
+    shown = capsys.readouterr().out
+    assert "InvertedPendulum-v5" in shown
+    assert "bounds of the environment" in shown
+
+
+def test_a_file_that_is_there_is_left_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    out = tmp_path / "random.hdf5"
+    assert main([*RANDOM, "--out", str(out)]) == 0
+    made = out.read_bytes()
+    capsys.readouterr()
+    assert main([*RANDOM, "--out", str(out)]) == 0
+    assert "made with these options; left as it is" in capsys.readouterr().out
+    assert main([*RANDOM, "--out", str(out), "--seed", "1"]) == 2
+    assert "is there already, made with seed 0 (here 1); give another --out, or --overwrite" in capsys.readouterr().err
+    assert out.read_bytes() == made
+    assert main([*RANDOM, "--out", str(out), "--seed", "1", "--overwrite"]) == 0
+    assert out.read_bytes() != made
+    assert main([*RANDOM, "--out", str(out), "--overwrite"]) == 0
+    assert out.read_bytes() == made  # the same command makes the same bytes
+
+
+def test_a_foreign_file_is_not_replaced(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    out = tmp_path / "notes.hdf5"
+    out.write_text("mine")
+    assert main([*RANDOM, "--out", str(out)]) == 2
+    assert "is there already, made by other means" in capsys.readouterr().err
+    assert out.read_text() == "mine"
+
+
+@pytest.mark.parametrize(
+    ("env_id", "message"),
+    [
+        ("Hoper-v5", "no environment 'Hoper-v5' in Gymnasium; did you mean Hopper-v5"),
+        ("CartPole-v1", "environment CartPole-v1 has actions of Discrete(2); Tether needs vectors of numbers"),
+        ("Blackjack-v1", "environment Blackjack-v1 has observations of Tuple("),
+    ],
+)
+def test_environments_that_do_not_fit(env_id: str, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    assert main(["collect", env_id, "--out", str(tmp_path / "x.hdf5"), "--target-return", "1"]) == 2
+    assert message in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_place_that_cannot_be_written_is_said_before_training(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    file = tmp_path / "file"
+    file.write_text("")
+    assert main(["collect", "Hopper-v5", "--out", str(file / "x.hdf5")]) == 2
+    assert f"error: cannot write {file / 'x.hdf5'}: {file} is not a folder\n" == capsys.readouterr().err
+    assert main(["collect", "Hopper-v5", "--out", str(tmp_path)]) == 2
+    assert f"error: cannot write {tmp_path}: it is a folder" in capsys.readouterr().err
+
+
+def test_interrupted_it_says_that_the_training_is_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    out = tmp_path / "medium.hdf5"
+
+    def interrupt_after_the_first_block() -> None:
+        while not (tmp_path / "medium.hdf5.work" / "agent.safetensors").exists():
+            time.sleep(0.01)
+        _thread.interrupt_main()
+
+    threading.Thread(target=interrupt_after_the_first_block, daemon=True).start()
+    endless = ["--target-return", "1e9", "--warmup", "1000000", "--evaluate-every", "100", "--hidden-sizes", "16", "16"]
+    assert main(["collect", "InvertedPendulum-v5", "--out", str(out), *endless]) == 130
+    assert f"the training so far is kept in {out}.work; the same command goes on with it\n" in capsys.readouterr().err
+    assert not out.exists()
+
+
+def test_an_unknown_level_is_exit_code_2(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    assert main(["collect", "Hopper-v5", "--out", str(tmp_path / "x.hdf5"), "--level", "expertish"]) == 2
+    assert "medium-expert" in capsys.readouterr().err

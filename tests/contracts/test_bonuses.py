@@ -1,0 +1,180 @@
+"""What every bonus of the registry must do. A new bonus is held to this by being in `BONUSES`."""
+
+from __future__ import annotations
+
+from dataclasses import fields, make_dataclass
+from functools import cache
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+from problems import (
+    ROWS,
+    SPEC,
+    as_dataset,
+    blob_action,
+    constant_reward,
+    small,
+    two_blobs,
+    uniform_actions,
+    with_one_setting_changed,
+)
+
+from tether.bonuses import BONUSES
+from tether.data.transforms import split_episodes
+from tether.networks import Actor, make_actor
+from tether.optimisation import adam_init, adam_step
+from tether.training.epoch import fit_epoch
+from tether.training.fit import FittedBonus, fit_bonus
+from tether.types import Batch, Key
+
+SCORING = [name for name in BONUSES if name != "none"]  # those that tell pairs apart
+LOOP_SETTINGS = {"steps", "held_out", "seed"}  # read by the loop around the program; see the tests of fits below
+
+every_bonus = pytest.mark.parametrize("name", BONUSES)
+every_scoring_bonus = pytest.mark.parametrize("name", SCORING)
+
+
+@cache
+def fitted(name: str) -> FittedBonus:
+    """The bonus fitted to the two blobs: once for all tests."""
+    return fit_bonus(small(BONUSES[name]), as_dataset(two_blobs()))
+
+
+def assert_same(left: Any, right: Any) -> None:
+    jax.tree.map(np.testing.assert_array_equal, left, right)
+
+
+def program(bonus: Any) -> str:
+    """The text of all that the bonus computes: its first state, an epoch of its fit, and scores."""
+
+    def whole(key: Key, rows: Batch) -> Any:
+        key_init, key_steps, key_score = jax.random.split(key, 3)
+        fitting, _, metrics = fit_epoch(bonus, bonus.init(key_init, SPEC, rows), jnp.zeros((), jnp.int32), rows, key_steps, 3)
+        return metrics, bonus.score(bonus.frozen(fitting), rows.observation, rows.action, key_score)
+
+    traced = jax.make_jaxpr(whole)(jax.random.key(0), constant_reward())
+    return f"{traced.jaxpr} {traced.consts}"
+
+
+@pytest.mark.parametrize(
+    ("name", "setting"),
+    [(name, field.name) for name, kind in BONUSES.items() for field in fields(kind) if field.name not in LOOP_SETTINGS],
+)
+def test_every_setting_changes_the_program(name, setting):
+    bonus = small(BONUSES[name])
+    assert program(bonus) != program(with_one_setting_changed(bonus)[setting])
+
+
+@every_scoring_bonus
+def test_a_forgotten_setting_would_be_seen(name):
+    forgetful = small(make_dataclass("Forgetful", [("forgotten", float, 1.0)], bases=(BONUSES[name],), frozen=True))
+    assert program(forgetful) == program(with_one_setting_changed(forgetful)["forgotten"])
+
+
+@every_bonus
+def test_a_score_a_row_finite_and_not_negative(name):
+    random = np.random.default_rng(0)
+    observation, action = random.normal(size=(300, 2)), random.uniform(SPEC.action_low, SPEC.action_high, (300, 2))
+    corners = np.array([[-1.0, 0.0], [-1.0, 4.0], [1.0, 0.0], [1.0, 4.0]])
+    for observations, actions in [(observation, action), (1e4 * observation, action), (np.zeros((4, 2)), corners)]:
+        score = fitted(name).score(observations, actions)
+        assert score.shape == (len(actions),)
+        assert np.isfinite(score).all()
+        assert (score >= 0.0).all()
+
+
+@every_scoring_bonus
+def test_the_gradient_in_the_action_is_finite_and_not_zero(name):
+    bonus, state = fitted(name).bonus, fitted(name).state
+    observation, action = two_blobs().observation, jnp.asarray(uniform_actions(), jnp.float32)
+    slope = jax.jit(jax.grad(lambda action: jnp.sum(bonus.score(state, observation, action, jax.random.key(0)))))(action)
+    assert np.isfinite(slope).all()
+    assert (np.abs(slope).max(axis=1) > 1e-6).all()
+
+
+@every_scoring_bonus
+def test_it_is_higher_off_the_data_than_on_it(name):
+    rows = two_blobs()
+    observation = np.asarray(rows.observation)
+    on_data = fitted(name).score(observation, np.asarray(rows.action))
+    for elsewhere in (blob_action(-observation), uniform_actions()):  # the other blob's action is known, but not here
+        off_data = fitted(name).score(observation, elsewhere)
+        assert np.median(off_data) > 10 * np.median(on_data)
+        assert off_data.mean() > 10 * on_data.mean()
+
+
+@every_scoring_bonus
+def test_an_actor_that_minimises_only_the_bonus_finds_the_actions_of_the_data(name):
+    bonus, state, observation = fitted(name).bonus, fitted(name).state, two_blobs().observation
+
+    @jax.jit
+    def probe(key: Key) -> tuple[Actor, Actor]:
+        key_actor, key_steps = jax.random.split(key)
+        first = make_actor(key_actor, SPEC, (16,), ("tanh",))
+
+        def step(carry: Any, number: jax.Array) -> tuple[Any, None]:
+            actor, optimiser = carry
+            key = jax.random.fold_in(key_steps, number)
+            slope = jax.grad(lambda actor: jnp.mean(bonus.score(state, observation, actor(observation), key)))(actor)
+            return adam_step(actor, slope, optimiser, 1e-2), None
+
+        (last, _), _ = jax.lax.scan(step, (first, adam_init(first, 1e-2)), jnp.arange(500))
+        return first, last
+
+    expected, left = blob_action(np.asarray(observation)), np.asarray(observation)[:, 0] < 0
+    before, after = (np.asarray(actor(observation)) for actor in probe(jax.random.key(0)))
+    assert np.abs(before - expected).mean() > 0.5  # where it starts, nothing is found yet
+    assert np.abs(after - expected).mean() < 0.1
+    np.testing.assert_allclose(after[left].mean(axis=0), [-0.5, 1.0], atol=0.1)
+    np.testing.assert_allclose(after[~left].mean(axis=0), [0.5, 3.0], atol=0.1)
+
+
+@every_bonus
+def test_the_same_seed_makes_the_same_fit(name):
+    assert_same(fit_bonus(small(BONUSES[name]), as_dataset(two_blobs())).state, fitted(name).state)
+
+
+@every_scoring_bonus
+def test_another_seed_makes_another_fit(name):
+    first, other = (fit_bonus(small(BONUSES[name], steps=0, seed=seed), as_dataset(two_blobs())).state for seed in (0, 1))
+    pairs = zip(jax.tree.leaves(first), jax.tree.leaves(other), strict=True)
+    assert not all(np.array_equal(one, another) for one, another in pairs)
+
+
+@every_scoring_bonus
+def test_held_out_episodes_are_judged_by_and_never_fitted_to(name):
+    bonus, dataset = small(BONUSES[name]), as_dataset(two_blobs())
+    numbered = as_dataset(dataset.transitions._replace(reward=np.arange(ROWS)))  # to see which rows the split holds out
+    _, held_out = split_episodes(numbered, bonus.held_out, bonus.seed)
+    out = np.isin(np.arange(ROWS), held_out.transitions.reward)
+    assert 0 < out.sum() < ROWS / 2
+
+    def with_other_actions(rows: np.ndarray) -> FittedBonus:
+        action = np.where(rows[:, None], dataset.transitions.action[::-1], dataset.transitions.action)
+        return fit_bonus(bonus, as_dataset(dataset.transitions._replace(action=action)))
+
+    same = with_other_actions(out)
+    assert_same(same.state, fitted(name).state)
+    assert same.report.held_out > 10 * fitted(name).report.held_out
+    changed = with_other_actions(~out).state
+    pairs = zip(jax.tree.leaves(changed), jax.tree.leaves(fitted(name).state), strict=True)
+    assert not all(np.array_equal(one, another) for one, another in pairs)
+
+
+@every_bonus
+def test_a_frozen_state_carries_no_optimiser(name):
+    moments = (optax.ScaleByAdamState, optax.TraceState, optax.ScaleByRmsState)
+    nodes = jax.tree.leaves(fitted(name).state, is_leaf=lambda node: isinstance(node, moments))
+    assert not any(isinstance(node, moments) for node in nodes)
+
+
+@every_bonus
+def test_a_fit_says_what_it_did(name):
+    report = fitted(name).report
+    assert report.steps == fitted(name).bonus.steps
+    if name in SCORING:
+        assert report.auroc["uniform"] > 0.95

@@ -1,0 +1,76 @@
+"""The kinds of actions that a bonus is judged by, and the one number that comes of it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from problems import SPEC, as_dataset, linear_behaviour, linear_policy
+
+from tether.evaluation.discrimination import NOISE_LEVELS, auroc, auroc_by_kind, pairs_by_kind, score_kinds
+
+
+@pytest.mark.parametrize(
+    ("known", "unknown", "chance"),
+    [
+        ([0.0, 1.0], [2.0, 3.0], 1.0),
+        ([2.0, 3.0], [0.0, 1.0], 0.0),
+        ([1.0, 3.0], [2.0, 4.0], 0.75),  # of the four pairs only 2 > 3 is false
+        ([1.0, 2.0], [2.0, 3.0], 0.875),  # 2 against 2 counts half
+        ([1.0, 1.0, 1.0], [1.0], 0.5),
+        ([0.0], [1.0, 1.0, -1.0, 0.0], 0.625),  # 1, 1, 0 and a half, of four
+    ],
+)
+def test_auroc(known, unknown, chance):
+    assert auroc(np.array(known), np.array(unknown)) == pytest.approx(chance)
+
+
+@pytest.fixture(scope="module")
+def dataset():
+    return as_dataset(linear_behaviour())
+
+
+def test_every_kind_is_paired_with_the_same_observations(dataset):
+    observation, kinds = pairs_by_kind(dataset)
+    assert list(kinds) == ["data", "shuffled", "uniform", *(f"noise {level:g}" for level in NOISE_LEVELS)]
+    assert {actions.shape for actions in kinds.values()} == {(dataset.size, 2)}
+    np.testing.assert_allclose(kinds["data"], linear_policy(observation), rtol=1e-5)
+
+
+def test_shuffled_actions_are_those_of_other_rows(dataset):
+    _, kinds = pairs_by_kind(dataset)
+    assert not (kinds["shuffled"] == kinds["data"]).all(axis=1).any()
+    np.testing.assert_array_equal(np.sort(kinds["shuffled"], axis=0), np.sort(kinds["data"], axis=0))
+
+
+def test_uniform_actions_fill_the_bounds(dataset):
+    uniform = pairs_by_kind(dataset)[1]["uniform"]
+    np.testing.assert_allclose(uniform.min(axis=0), SPEC.action_low, atol=0.05)
+    np.testing.assert_allclose(uniform.max(axis=0), SPEC.action_high, atol=0.05)
+
+
+def test_noise_is_in_half_action_ranges_and_stays_within_the_bounds(dataset):
+    _, kinds = pairs_by_kind(dataset)
+    for level in NOISE_LEVELS:
+        noisy = kinds[f"noise {level:g}"]
+        assert (noisy >= SPEC.action_low).all()
+        assert (noisy <= SPEC.action_high).all()
+    # Half ranges are 1 and 2; at 0.05 the bounds are too far off to matter.
+    np.testing.assert_allclose((kinds["noise 0.05"] - kinds["data"]).std(axis=0), [0.05, 0.1], rtol=0.1)
+
+
+def test_a_large_dataset_is_sampled_and_a_seed_decides_the_sample(dataset):
+    few, kinds = pairs_by_kind(dataset, seed=1, most=20)
+    assert len(few) == len(kinds["noise 1"]) == 20
+    np.testing.assert_array_equal(few, pairs_by_kind(dataset, seed=1, most=20)[0])
+    assert not np.array_equal(few, pairs_by_kind(dataset, seed=2, most=20)[0])
+
+
+def test_a_perfect_score_tells_all_kinds_apart_and_a_constant_one_none(dataset):
+    def distance(observation: np.ndarray, action: np.ndarray) -> np.ndarray:
+        return np.abs(action - linear_policy(observation)).sum(axis=1)
+
+    perfect = auroc_by_kind(score_kinds(distance, dataset))
+    assert set(perfect) == set(pairs_by_kind(dataset)[1]) - {"data"}
+    assert min(perfect.values()) > 0.99
+    blind = auroc_by_kind(score_kinds(lambda observation, action: np.ones(len(action)), dataset))
+    assert set(blind.values()) == {0.5}

@@ -1,0 +1,99 @@
+"""Networks with weights set by hand."""
+
+from __future__ import annotations
+
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from tether.networks import MLP, Actor, Critics, LayerNorm, make_actor, make_critics, make_mlp, scale_to_bounds
+from tether.types import Spec
+
+SPEC = Spec(observation_size=3, action_low=(-1.0, 0.0), action_high=(1.0, 4.0))
+
+
+def test_layers_are_products_biases_and_activations_in_order():
+    network = MLP(
+        weights=(jnp.array([[1.0, 0.0], [0.0, -1.0]]), jnp.array([[2.0], [3.0]])),
+        biases=(jnp.array([0.5, 0.0]), jnp.array([1.0])),
+        norm=None,
+        activations=("relu", "none"),
+    )
+    # (1, 2) -> (1 + 0.5, -2) -> relu (1.5, 0) -> 2 * 1.5 + 1 = 4;  (0, -1) -> (0.5, 1) -> 1 + 3 + 1 = 5.
+    np.testing.assert_allclose(network(jnp.array([[1.0, 2.0], [0.0, -1.0]])), [[4.0], [5.0]])
+
+
+@pytest.mark.parametrize(
+    ("name", "at_minus_one", "at_two"),
+    [("relu", 0.0, 2.0), ("tanh", -math.tanh(1), math.tanh(2)), ("elu", math.exp(-1) - 1, 2.0), ("none", -1.0, 2.0)],
+)
+def test_activations(name, at_minus_one, at_two):
+    network = MLP((jnp.ones((1, 1)),), (jnp.zeros(1),), None, (name,))
+    np.testing.assert_allclose(network(jnp.array([[-1.0], [2.0]])), [[at_minus_one], [at_two]], rtol=1e-6)
+
+
+def test_layer_norm():
+    norm = LayerNorm(scale=jnp.array([2.0, 3.0]), offset=jnp.array([10.0, 20.0]))
+    # (1, 3): mean 2, variance 1 -> (-1, 1). (0, 10): mean 5, variance 25 -> (-1, 1).
+    np.testing.assert_allclose(norm(jnp.array([[1.0, 3.0], [0.0, 10.0]])), [[8.0, 23.0], [8.0, 23.0]], rtol=1e-5)
+
+
+def test_layer_norm_stands_between_the_first_product_and_its_activation():
+    identity, zeros = jnp.eye(2), jnp.zeros(2)
+    network = MLP((identity, 5.0 * identity), (zeros, zeros), LayerNorm(jnp.ones(2), zeros), ("relu", "none"))
+    # (1, 3) -> normed (-1, 1) -> relu (0, 1) -> (0, 5). With the norm after the activation it would be (-5, 5).
+    np.testing.assert_allclose(network(jnp.array([[1.0, 3.0]])), [[0.0, 5.0]], rtol=1e-5)
+
+
+def test_fresh_layers_fill_one_over_root_of_inputs_either_way():
+    network = make_mlp(jax.random.key(0), 4, (100,), 100, ("tanh", "none"))
+    assert [weight.shape for weight in network.weights] == [(4, 100), (100, 100)]
+    assert [bias.shape for bias in network.biases] == [(100,), (100,)]
+    for bound, weight, bias in zip([1 / 2, 1 / 10], network.weights, network.biases, strict=True):
+        for values in (np.asarray(weight), np.asarray(bias)):
+            assert -bound <= values.min() < -0.9 * bound
+            assert 0.9 * bound < values.max() <= bound
+    assert abs(np.corrcoef(*network.biases)[0, 1]) < 0.3  # no layer repeats another's draw
+
+
+def test_fresh_layer_norm_does_nothing_but_normalise():
+    network = make_mlp(jax.random.key(0), 4, (), 100, ("none",), layer_norm=True)
+    np.testing.assert_array_equal(network.norm.scale, np.ones(100))
+    np.testing.assert_array_equal(network.norm.offset, np.zeros(100))
+
+
+def test_scale_to_bounds():
+    unit = jnp.array([[-1.0, -1.0], [0.0, 0.0], [1.0, 1.0], [0.5, -0.5]])
+    expected = [[-1.0, 0.0], [0.0, 2.0], [1.0, 4.0], [0.5, 1.0]]
+    np.testing.assert_allclose(scale_to_bounds(unit, SPEC.action_low, SPEC.action_high), expected)
+
+
+def test_an_actor_is_tanh_scaled_to_the_bounds():
+    last = MLP((jnp.zeros((3, 2)),), (jnp.array([math.atanh(0.5), -100.0]),), None, ("tanh",))
+    action = Actor(last, SPEC.action_low, SPEC.action_high)(jnp.ones((1, 3)))
+    np.testing.assert_allclose(action, [[0.5, 0.0]], rtol=1e-6)  # half way up from the middle; the bottom
+
+
+def test_a_fresh_actor_ends_in_tanh():
+    actor = jax.eval_shape(lambda key: make_actor(key, SPEC, (16, 16), ("tanh", "elu")), jax.random.key(0))
+    assert actor.network.activations == ("tanh", "elu", "tanh")
+    assert (actor.low, actor.high) == (SPEC.action_low, SPEC.action_high)
+
+
+def test_critics_are_stacked_and_the_first_is_row_zero():
+    # Over (s, a) of sizes 1 and 2: Q_1 = s + 10 a_1 + 100 a_2, Q_2 = -s + 5.
+    weights = jnp.array([[[1.0], [10.0], [100.0]], [[-1.0], [0.0], [0.0]]])
+    critics = Critics(MLP((weights,), (jnp.array([[0.0], [5.0]]),), None, ("none",)))
+    observation, action = jnp.array([[1.0], [2.0]]), jnp.array([[0.1, 0.01], [0.2, 0.02]])
+    np.testing.assert_allclose(critics(observation, action), [[3.0, 6.0], [4.0, 3.0]])
+    np.testing.assert_allclose(critics.first(observation, action), [3.0, 6.0])
+
+
+def test_fresh_critics_differ_from_each_other():
+    critics = make_critics(jax.random.key(0), SPEC, 2, (), ())
+    values = critics(jnp.ones((4, 3)), jnp.ones((4, 2)))
+    assert values.shape == (2, 4)
+    assert abs(float(values[0, 0] - values[1, 0])) > 1e-3
