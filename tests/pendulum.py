@@ -6,8 +6,10 @@ All runs have the same networks, rows and epochs, so that what was compiled for 
 from __future__ import annotations
 
 import json
+import resource
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -82,6 +84,17 @@ def interrupting(when: str, number: signal.Signals = signal.SIGINT) -> tuple[Cal
             signal.raise_signal(number)
 
     return say, said
+
+
+@contextmanager
+def files_of_at_most(size: int) -> Iterator[None]:
+    """Writing past `size` bytes of any file fails inside the block, as it does on a full disk."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
 def state_of(folder: Path) -> tuple[dict[str, bytes], dict[str, str]]:

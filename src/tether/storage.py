@@ -60,13 +60,16 @@ def exclusive(folder: Path) -> Iterator[None]:
         return
     try:
         _make_folder(folder)
-        lock = open(folder / ".lock", "w")  # noqa: SIM115 -- held open for the whole of the block
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        raise TetherError(f"another process is at work in {folder}; wait for it or choose another folder") from None
+        lock = open(folder / ".lock", "a")  # noqa: SIM115 -- held open for the whole of the block
     except OSError as error:
         raise TetherError(f"cannot write to {folder}: {error.strerror or error}") from error
     with lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise TetherError(f"another process is at work in {folder}; wait for it or choose another folder") from None
+        except OSError as error:
+            raise TetherError(f"cannot lock {folder}: {error.strerror or error}") from error
         yield
 
 

@@ -17,6 +17,7 @@ from tether.agents.td3 import TD3, TD3State, actor_loss, critic_targets
 from tether.bonuses import CVAE
 from tether.networks import MLP, Actor, Critics
 from tether.optimisation import adam_init
+from tether.policy import act
 from tether.training.epoch import initial_state, run_keys, train_epoch
 from tether.training.fit import fit_bonus
 from tether.types import Batch, Key
@@ -61,6 +62,9 @@ def penalty(observation: jax.Array, action: jax.Array, key: Key) -> jax.Array:
     return observation[:, 0] * action[:, 0]
 
 
+targets_of = jax.jit(lambda state, batches: critic_targets(AGENT, state, batches, jax.random.key(0), penalty))
+
+
 def column(*values: float) -> jax.Array:
     return jnp.array(values)[:, None]
 
@@ -83,7 +87,7 @@ BOTH = Batch(*(jnp.stack(columns) for columns in zip(FIRST, SECOND, strict=True)
 
 
 def test_critic_targets_by_hand():
-    targets, next_bonus = critic_targets(AGENT, state(), BOTH, jax.random.key(0), penalty)
+    targets, next_bonus = targets_of(state(), BOTH)
     # a' = 2.  s' = 3: Qbar = (8, 7), least 7, bonus 6, so 7 - 0.5 * 6 = 4.  s' = 1: Qbar = (4, 5), least 4, bonus 2, so 3.
     # y = 1 + 0.5 * 4 = 3;  10 + 0.5 * 3 = 11.5;  where terminated the reward alone.
     np.testing.assert_allclose(targets, [[3.0, 11.5, 5.0], [6.0, 6.0, 6.0]], rtol=1e-6)
@@ -91,14 +95,18 @@ def test_critic_targets_by_hand():
 
 
 def test_the_target_side_as_one_batch_is_the_target_side_batch_by_batch():
-    together, _ = critic_targets(AGENT, state(), BOTH, jax.random.key(0), penalty)
+    together, _ = targets_of(state(), BOTH)
     for step in range(2):
-        alone, _ = critic_targets(AGENT, state(), Batch(*(column[step][None] for column in BOTH)), jax.random.key(0), penalty)
+        alone, _ = targets_of(state(), Batch(*(column[step][None] for column in BOTH)))
         np.testing.assert_array_equal(alone[0], together[step])
 
 
 def test_actor_loss_by_hand():
-    loss, metrics = actor_loss(AGENT, state().actor, state().critics, FIRST.observation, FIRST.action, jax.random.key(0), penalty)
+    loss, metrics = jax.jit(
+        lambda state, batch: actor_loss(
+            AGENT, state.actor, state.critics, batch.observation, batch.action, jax.random.key(0), penalty
+        )
+    )(state(), FIRST)
     # pi = 1, so Q_1 = (4, 2, 1) and b = (3, 1, 0): -mean(4 - 6, 2 - 2, 1 - 0) = 1/3.
     assert float(loss) == pytest.approx(1 / 3)
     assert float(metrics["actor/q"]) == pytest.approx(7 / 3)
@@ -120,6 +128,12 @@ def test_each_critic_step_has_its_own_batch_and_targets(updated):
     assert float(metrics["critic/q"]) == pytest.approx((8 / 3 + 7 / 3) / 2, rel=1e-4)
     assert float(metrics["critic/target"]) == pytest.approx((3 + 11.5 + 5 + 6 + 6 + 6) / 6)
     assert float(metrics["critic/bonus"]) == pytest.approx((6 + 2 + 6 + 2 + 2 + 2) / 6)
+
+
+def test_the_actor_climbs_the_online_critic(updated):
+    # Q_1 at pi = 1 and the last batch's s = 3, 1, 0 is 4, 2, 1; Qbar_1 would be 7, 3, 1.
+    _, metrics = updated
+    assert float(metrics["actor/q"]) == pytest.approx(7 / 3, rel=1e-4)
 
 
 def test_critics_step_toward_the_targets_and_the_actor_up_its_objective(updated):
@@ -160,13 +174,13 @@ def test_without_a_bonus_the_actor_climbs_to_the_edge_and_with_the_cvae_it_stays
     assert np.abs(recorded[:, 0]).max() < 0.4
 
     free, _ = train(small(TD3), rows, epochs=8)
-    assert np.asarray(free.agent.actor(rows.observation))[:, 0].min() > 0.95
+    assert np.asarray(act(free.agent.actor, rows.observation))[:, 0].min() > 0.95
 
     agent, fitted = small(TD3), fit_bonus(small(CVAE), as_dataset(rows))
     held = initial_state(agent, fitted.state, SPEC, 0)
     for _ in range(8):
         held, _ = train_epoch(agent, fitted.bonus, held, rows, run_keys(0)[1], UPDATES)
-    action = np.asarray(held.agent.actor(rows.observation))
+    action = np.asarray(act(held.agent.actor, rows.observation))
     # Were the bonus |a - (0, 2)|^2, the best would be a_1 = 1 / (2 * 5) above the data's mean.
     assert action[:, 0].min() > 0.0
     assert action[:, 0].max() < 0.3

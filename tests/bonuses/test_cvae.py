@@ -17,6 +17,9 @@ from tether.networks import MLP
 OBSERVATION = jnp.array([[7.0], [7.0]])
 ACTION = jnp.array([[0.5, 1.0], [-0.5, 4.0]])
 
+elbo_of = jax.jit(elbo_loss, static_argnums=0)
+score_of = jax.jit(CVAE.score, static_argnums=0)
+
 
 def networks(log_std: tuple[float, float], decoder_gain: float = 0.0) -> CVAENetworks:
     """Over (s, a_1, a_2): mean = (a_1 + a_2, 0), log-std as given, whatever the pair. Decoder: tanh(gain * (z_1, z_2))."""
@@ -28,7 +31,7 @@ def networks(log_std: tuple[float, float], decoder_gain: float = 0.0) -> CVAENet
 
 @pytest.mark.parametrize(("elbo", "share"), [("sum", 1.0), ("mean", 0.5)])  # both dimensions are two: the mean is half the sum
 def test_elbo_by_hand(elbo, share):
-    loss, metrics = elbo_loss(
+    loss, metrics = elbo_of(
         CVAE(elbo=elbo, kl_weight=3.0), networks((0.0, math.log(2.0))), OBSERVATION, ACTION, jax.random.key(0)
     )
     # The decoder says (0, 2): squared errors 0.25 + 1 and 0.25 + 4, on average 2.75.
@@ -42,7 +45,7 @@ def test_elbo_by_hand(elbo, share):
 
 @pytest.mark.parametrize(("reduction", "expected"), [("sum", [1.25, 4.25]), ("mean", [0.625, 2.125])])
 def test_score_by_hand(reduction, expected):
-    score = CVAE(reduction=reduction).score(networks((0.0, 0.0)), OBSERVATION, ACTION, jax.random.key(0))
+    score = score_of(CVAE(reduction=reduction), networks((0.0, 0.0)), OBSERVATION, ACTION, jax.random.key(0))
     np.testing.assert_allclose(score, expected)
 
 
@@ -52,7 +55,7 @@ def test_log_std_is_clamped():
 
 
 def test_the_mean_latent_is_the_encoders_mean():
-    score = CVAE(latent="mean").score(networks((0.0, 0.0), decoder_gain=1.0), OBSERVATION, ACTION, jax.random.key(0))
+    score = score_of(CVAE(latent="mean"), networks((0.0, 0.0), decoder_gain=1.0), OBSERVATION, ACTION, jax.random.key(0))
     # First row: z = (1.5, 0) decodes to (tanh 1.5, 2).
     assert float(score[0]) == pytest.approx((0.5 - math.tanh(1.5)) ** 2 + (1.0 - 2.0) ** 2)
 
@@ -61,22 +64,19 @@ def test_the_sampled_latent_has_the_encoders_spread_and_is_new_in_every_row():
     std, gain, rows = 0.1, 1e-2, 10_000
     observation, action = jnp.full((rows, 1), 7.0), jnp.tile(jnp.array([[0.0, 0.0]]), (rows, 1))
     given = networks((math.log(std), math.log(std)), decoder_gain=gain)
-    score = np.asarray(CVAE().score(given, observation, action, jax.random.key(0)))
+    score = np.asarray(score_of(CVAE(), given, observation, action, jax.random.key(0)))
     # With z = std * e the decoder says (g z_1, 2 + 2 g z_2): the score is 4 + 8 g z_2 but for terms of g^2.
     np.testing.assert_allclose(score.mean(), 4.0, atol=1e-3)
     np.testing.assert_allclose(score.std(), 8 * gain * std, rtol=0.03)
     assert len(np.unique(score)) > rows / 2  # of float32 numbers as close as these, some coincide
-    other = CVAE().score(given, observation, action, jax.random.key(1))
+    other = score_of(CVAE(), given, observation, action, jax.random.key(1))
     assert not np.array_equal(score, other)
 
 
 def test_the_gradient_in_the_action_flows_through_encoder_and_decoder():
-    def score(action: jax.Array) -> jax.Array:
-        return jnp.sum(
-            CVAE(latent="mean").score(networks((0.0, 0.0), decoder_gain=1.0), OBSERVATION[:1], action, jax.random.key(0))
-        )
-
-    slope = jax.grad(score)(jnp.array([[0.5, 0.0]]))
+    given, bonus = networks((0.0, 0.0), decoder_gain=1.0), CVAE(latent="mean")
+    slope_of = jax.jit(jax.grad(lambda action: jnp.sum(bonus.score(given, OBSERVATION[:1], action, jax.random.key(0)))))
+    slope = slope_of(jnp.array([[0.5, 0.0]]))
     # b = (a_1 - tanh(a_1 + a_2))^2 + (a_2 - 2)^2 at (0.5, 0), where u = tanh 0.5 and u' = 1 - u^2.
     u = math.tanh(0.5)
     along_first = 2 * (0.5 - u) * (1 - (1 - u**2))

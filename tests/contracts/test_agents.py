@@ -26,6 +26,7 @@ from problems import (
 )
 
 from tether.agents import AGENTS
+from tether.policy import act
 from tether.storage import flatten_tree, unflatten_tree
 from tether.training.epoch import RunState, initial_state, run_keys, train_epoch
 from tether.types import Batch, Key
@@ -149,7 +150,7 @@ def test_every_policy_stays_within_the_bounds(name):
     observation = 1e4 * jax.random.normal(jax.random.key(0), (256, SPEC.observation_size))
     policies = agent.policies(state.agent)
     assert "online" in policies
-    for action in map(np.asarray, (*(policy(observation) for policy in policies.values()), agent.act(state.agent, observation))):
+    for action in (np.asarray(act(policy, observation)) for policy in policies.values()):
         assert action.shape == (256, SPEC.action_size)
         assert (action >= SPEC.action_low).all()
         assert (action <= SPEC.action_high).all()
@@ -161,8 +162,8 @@ def test_acting_is_the_online_policy_and_all_policies_have_one_shape(name):
     agent = small(AGENTS[name])
     state, _ = train(agent, bandit())
     policies = agent.policies(state.agent)
-    observation = jax.random.normal(jax.random.key(0), (8, SPEC.observation_size))
-    assert_same(agent.act(state.agent, observation), policies["online"](observation))
+    observation = jax.random.normal(jax.random.key(0), (256, SPEC.observation_size))
+    assert_same(jax.jit(agent.act)(state.agent, observation), act(policies["online"], observation))
     assert len({str(jax.eval_shape(lambda policy=policy: policy)) for policy in policies.values()}) == 1
     for other, policy in policies.items():
         assert other == "online" or differ(policy, policies["online"])
@@ -192,14 +193,14 @@ def test_what_comes_next_counts_unless_the_step_terminated(name, change):
 @every_agent_with_a_bonus
 def test_a_steeper_penalty_moves_the_action_away_as_far_as_it_should(name):
     centre = np.array([-0.9, 3.4])
-    observation = jax.random.normal(jax.random.key(0), (64, SPEC.observation_size))
+    observation = jax.random.normal(jax.random.key(0), (256, SPEC.observation_size))
     # The weight of the bonus is 5, so that the weighted steepness is 0, 1 and 3. See `bandit` for the best action.
     for steepness, best in [(0.0, [0.5, 1.0]), (0.2, [-0.2, 2.2]), (0.6, [-0.55, 2.8])]:
         np.testing.assert_allclose((BEST + 5 * steepness * centre) / (1 + 5 * steepness), best)
         agent = small(AGENTS[name])
         state, _ = train(agent, bandit(), bowl_state(steepness=steepness, centre=centre), epochs=12)
-        action = np.asarray(agent.act(state.agent, observation))
-        np.testing.assert_allclose(action, np.tile(best, (64, 1)), atol=0.15)
+        action = act(agent.policies(state.agent)["online"], observation)
+        np.testing.assert_allclose(action, np.tile(best, (256, 1)), atol=0.15)
 
 
 @every_agent_with_noise

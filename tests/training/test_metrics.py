@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import math
-import resource
-from contextlib import closing, contextmanager
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
 import pytest
+from pendulum import files_of_at_most
 from tensorboardX.proto.event_pb2 import Event, SessionLog
 
 from tether.errors import TetherError
@@ -42,16 +42,6 @@ def events(folder: Path) -> list[Event]:
 
 def scalars(folder: Path) -> list[tuple[int, str, float]]:
     return [(event.step, value.tag, value.simple_value) for event in events(folder) for value in event.summary.value]
-
-
-@contextmanager
-def files_of_at_most(size: int):
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
 # Writing
@@ -153,9 +143,11 @@ def test_a_line_that_a_crash_cut_short_is_dropped(tmp_path):
 
 
 def test_a_full_disk_is_an_error_and_not_a_wait_for_ever(tmp_path):
-    with closing(EventFile(tmp_path, 0)) as log, files_of_at_most(2_000), pytest.raises(TetherError) as raised:
-        for step in range(1_000):
-            log.add(step, {"critic/loss": 1.0})
+    tags = {f"critic/{number}": 1.0 for number in range(20)}
+    with closing(EventFile(tmp_path, 0)) as log, files_of_at_most(1_000):
+        log.add(1, tags)  # about 500 bytes
+        with pytest.raises(TetherError) as raised:
+            log.add(2, tags | {f"more/{tag}": 1.0 for tag in tags})
     assert str(raised.value) == f"cannot write to {tmp_path}: File too large"
 
 
@@ -191,8 +183,8 @@ def test_a_value_past_the_limit_stops_the_run(name: str, value: float):
         check({name: value}, last_good=None)
     sign = "-" if value < 0 else ""
     assert str(raised.value) == (
-        f"{name} is {sign}1.23e+03 at step 500 (run hopper-s3), past training.value_limit 10: the critic is exploding; there is no "
-        "checkpoint yet. A larger agent.bonus_weight_critic holds it; training.value_limit=inf lets it run on"
+        f"{name} is {sign}1.23e+03 at step 500 (run hopper-s3), past training.value_limit 10: the critic is exploding; "
+        "there is no checkpoint yet. A larger agent.bonus_weight_critic holds it; training.value_limit=inf lets it run on"
     )
 
 

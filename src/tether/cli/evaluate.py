@@ -34,6 +34,7 @@ def evaluate(
         json: Print one JSON object, with the raw returns, instead of a table.
     """
     from tether.errors import TetherError, did_you_mean
+    from tether.evaluation.render import check_film, record_episode
     from tether.evaluation.rollout import Evaluator
     from tether.policy import act
     from tether.training import checkpoint
@@ -41,6 +42,8 @@ def evaluate(
 
     if seed < 0:
         raise TetherError(f"--seed is {seed}; it must not be negative")
+    if render is not None:
+        check_film(render)
     if not run.is_dir():
         raise TetherError(f"there is no run folder {run}")
     state, step, progress = checkpoint.read_agent(run)
@@ -59,8 +62,6 @@ def evaluate(
     own = policy or config.evaluation.policy
     _show(run, step, env_id, results, own, seed, json)
     if render is not None:
-        from tether.evaluation.render import record_episode
-
         actor = policies[own]
         total = record_episode(lambda observation: act(actor, observation), env_id, progress.spec, render, seed)
         if not json:

@@ -37,8 +37,7 @@ def record_episode(act: Act, env_id: str, spec: Spec, path: Path, seed: int = 0)
 
     `act` gets a batch of one observation, (1, O).
     """
-    if path.suffix.lower() != ".gif":
-        raise TetherError(f"{path}: episodes are recorded as GIF; give a name that ends in .gif")
+    check_film(path)
     choose_backend()
     environment = make_environment(env_id, spec, render_mode="rgb_array")
     _follow(environment)
@@ -61,6 +60,12 @@ def record_episode(act: Act, env_id: str, spec: Spec, path: Path, seed: int = 0)
         environment.close()
     _write_gif(frames, path, milliseconds=10 * round(100 * stride / simulated_rate))  # GIF counts in hundredths
     return total
+
+
+def check_film(path: Path) -> None:
+    """Refuse a name that a film cannot have, before anything is computed for it."""
+    if path.suffix.lower() != ".gif":
+        raise TetherError(f"{path}: episodes are recorded as GIF; give a name that ends in .gif")
 
 
 def choose_backend() -> None:

@@ -69,7 +69,8 @@ def run(config: RunConfig, folder: Path, show: bool = True, say: Say = print) ->
         evaluator = Evaluator(env_id, dataset.spec, config.evaluation.episodes, config.evaluation.seed) if env_id else None
         try:
             # Not before all that can be wrong with the settings has been found out: the folder is theirs from here on.
-            storage.write_json(folder / "config.json", configs.to_json(config))
+            if not (folder / "config.json").exists():
+                storage.write_json(folder / "config.json", configs.to_json(config))
             bonus = _fit(config, dataset, folder, stop, show, say)
             materials = Materials(config, folder, dataset, reward_scale, bonus, env_id)
             return _train(materials, evaluator, stop, began, show, say)

@@ -1,0 +1,45 @@
+"""`tether bench`: JSON for programs on stdout, a table for people on stderr."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tether import cli
+from tether.benchmark import speed
+
+
+@pytest.mark.slow
+def test_one_run_measures_everything(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    monkeypatch.setattr(speed, "PRODUCT_SIZE", 64)
+    monkeypatch.setattr(speed, "ROWS", 300)
+    monkeypatch.setattr(speed, "ROW_COUNTS", (100, 300, 10_000))
+    out = tmp_path / "new" / "speed.json"
+    arguments = ["bench", "--steps", "2", "--repetitions", "1", "--most-rows", "300", "--out", str(out)]
+    assert cli.main(arguments) == 0
+    shown = capsys.readouterr()
+    report = json.loads(shown.out)
+    assert [(found["name"], found["rows"]) for found in report["measurements"]] == [
+        ("TD3-CVAE", 300),
+        ("TD3, no bonus", 300),
+        ("fit of the CVAE", 300),
+        ("TD3, no bonus, 1e2 rows", 100),
+        ("TD3, no bonus, 3e2 rows", 300),
+    ]
+    for found in report["measurements"]:
+        assert {"steps_per_second", "gflop_per_step", "share_of_limit", "compile_seconds"} < found.keys()
+    assert (report["observation_size"], report["action_size"]) == (17, 6)
+    assert report["peak_memory_bytes"] > 0
+    assert json.loads(out.read_text()) == report
+    assert "TD3-CVAE" in shown.err
+
+
+@pytest.mark.parametrize("arguments", [["--steps", "3"], ["--steps", "0"], ["--repetitions", "0"]])
+def test_what_cannot_be_measured_is_refused(arguments: list[str], capsys: pytest.CaptureFixture[str]):
+    assert cli.main(["bench", *arguments]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("error: --steps is ")
+    assert err.count("\n") == 1

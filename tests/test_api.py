@@ -1,0 +1,172 @@
+"""The notebook's way in gives what the command gives, and takes nothing away from its caller."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+from pendulum import small_config
+
+import tether
+from tether import storage
+from tether.config import RunConfig
+from tether.data import Dataset
+from tether.errors import TetherError
+from tether.policy import Policy
+from tether.training.fit import FittedBonus
+
+SMALL: dict[str, Any] = {"hidden_sizes": (16, 16), "batch_size": 32}  # as in the runs, for which they are compiled
+
+
+@pytest.fixture(scope="module")
+def dataset(pendulum_file: Path) -> Dataset:
+    return tether.load_dataset(pendulum_file)
+
+
+@pytest.fixture(scope="module")
+def config(pendulum_file: Path, finished_run: Path) -> RunConfig:
+    """Of the finished run, which has left its fit in the cache."""
+    return small_config(pendulum_file)
+
+
+@pytest.fixture(scope="module")
+def bonus(config: RunConfig, dataset: Dataset) -> FittedBonus:
+    return tether.fit(config.bonus, dataset)
+
+
+def train(config: RunConfig, dataset: Dataset, bonus: FittedBonus, steps: int = 200, **options: Any) -> Policy:
+    return tether.train(config.agent, dataset, bonus, **{"steps": steps, "epoch_steps": 100} | options)
+
+
+def bits(policy: Policy) -> list[bytes]:
+    return [np.asarray(leaf).tobytes() for leaf in jax.tree.leaves(policy.actor)]
+
+
+def test_the_example_of_the_package_does_what_it_shows(pendulum_file: Path, finished_run: Path, tmp_path: Path):
+    lines = [line.split("#")[0].strip(" >") for line in (tether.__doc__ or "").splitlines() if line.startswith(">>>")]
+    text = "\n".join(lines)
+    for shown, small in {
+        '"hopper-medium-tether"': repr(str(pendulum_file)),
+        "tether.CVAE()": "tether.CVAE(steps=3000, latent_size=2, **SMALL)",
+        "tether.TD3()": "tether.TD3(**SMALL)",
+        "steps=50_000": "steps=200, epoch_steps=100",
+        "episodes=10": "episodes=2",
+        '"hopper.safetensors"': repr(str(tmp_path / "pendulum.safetensors")),
+    }.items():
+        assert shown in text
+        text = text.replace(shown, small)
+    *body, last = text.splitlines()
+    names = {"SMALL": SMALL, "observation": np.zeros(4)}
+    exec("\n".join(body), names)
+    action = eval(last, names)
+    assert action.shape == (1,)
+    assert abs(action[0]) <= 3.0
+    policy: Any = names["policy"]
+    np.testing.assert_array_equal(action, policy(np.zeros(4)))
+
+
+def test_training_here_is_training_by_command(config: RunConfig, dataset: Dataset, bonus: FittedBonus, finished_run: Path):
+    metrics: list[dict[str, float]] = []
+    policy = train(config, dataset, bonus, steps=3000, on_epoch=lambda step, record, _: metrics.append({"step": step, **record}))
+    assert bits(policy) == bits(tether.load_policy(finished_run))
+    lines = [json.loads(line) for line in (finished_run / "metrics.jsonl").read_text().splitlines()]
+    assert metrics == [line for line in lines if "critic/loss" in line]
+
+
+def test_a_bonus_outlives_the_trainings_it_is_used_for(config: RunConfig, dataset: Dataset, bonus: FittedBonus):
+    pairs = dataset.transitions.observation[:5], dataset.transitions.action[:5]
+    before = bonus.score(*pairs)
+    first, second = train(config, dataset, bonus), train(config, dataset, bonus)
+    assert bits(first) == bits(second)
+    np.testing.assert_array_equal(bonus.score(*pairs), before)
+
+
+def test_policies_on_the_way_stay_usable(config: RunConfig, dataset: Dataset, bonus: FittedBonus):
+    seen: list[tuple[int, Policy]] = []
+    last = train(config, dataset, bonus, steps=300, on_epoch=lambda step, _, policy: seen.append((step, policy)))
+    assert [step for step, _ in seen] == [100, 200, 300]
+    assert [policy.about["step"] for _, policy in seen] == [100, 200, 300]
+    actions = [policy(np.ones(4)) for _, policy in seen]
+    assert len({action.tobytes() for action in actions}) == 3
+    np.testing.assert_array_equal(actions[-1], last(np.ones(4)))
+
+
+def test_seeds_and_policies_are_chosen(config: RunConfig, dataset: Dataset, bonus: FittedBonus):
+    made = [train(config, dataset, bonus), train(config, dataset, bonus, seed=1), train(config, dataset, bonus, policy="ema")]
+    assert len({tuple(bits(policy)) for policy in made}) == 3
+    assert made[2].about["policy"] == "ema"
+
+
+def test_the_callers_dataset_is_left_as_it_was(config: RunConfig, dataset: Dataset, bonus: FittedBonus):
+    before = [np.array(column) for column in dataset.transitions]
+    train(config, dataset, bonus)
+    for column, expected in zip(dataset.transitions, before, strict=True):
+        np.testing.assert_array_equal(column, expected)
+
+
+def test_a_policy_that_is_not_there_is_found_out_before_the_training(config: RunConfig, dataset: Dataset, bonus: FittedBonus):
+    epochs: list[int] = []
+    with pytest.raises(TetherError) as raised:
+        train(config, dataset, bonus, policy="onlien", on_epoch=lambda step, *_: epochs.append(step))
+    assert str(raised.value) == "the agent has no policy 'onlien'; it has online, target, ema"
+    assert epochs == []
+
+
+@pytest.mark.parametrize(("steps", "epoch_steps"), [(0, 100), (100, 0), (150, 100), (300, 101), (101, 1000)])
+def test_steps_that_do_not_divide_are_refused(
+    config: RunConfig, dataset: Dataset, bonus: FittedBonus, steps: int, epoch_steps: int
+):
+    with pytest.raises(TetherError) as raised:
+        train(config, dataset, bonus, steps=steps, epoch_steps=epoch_steps)
+    assert str(raised.value) == f"steps ({steps}) must be a multiple of epoch_steps ({epoch_steps}), and both of 2"
+
+
+def test_a_bonus_of_other_data_is_refused(config: RunConfig, dataset: Dataset, bonus: FittedBonus):
+    other = FittedBonus(bonus.bonus, bonus.state, tether.Spec(4, (-1.0,), (1.0,)), bonus.report)
+    with pytest.raises(TetherError, match=r"^the bonus was fitted for Spec\(.*, the dataset has Spec\("):
+        train(config, dataset, other)
+
+
+def test_a_diverging_training_stops(config: RunConfig, dataset: Dataset, bonus: FittedBonus, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("tether.config.TrainingConfig.value_limit", 1e-9)
+    with pytest.raises(TetherError, match=r" at step 100 \(run pendulum\), past training.value_limit 1e-09"):
+        train(config, dataset, bonus)
+
+
+# Evaluating
+
+
+def test_an_evaluation_has_raw_returns_and_scores_where_there_is_a_reference(finished_run: Path):
+    policy = tether.load_policy(finished_run)
+    found = tether.evaluate(policy, episodes=2)
+    stored = json.loads((finished_run / "result.json").read_text())["evaluations"][-1]["evaluation"]["online"]
+    assert found["returns"].tolist() == stored["returns"]  # the same starts and the same policy
+    assert found["lengths"].tolist() == stored["lengths"]
+    assert found["env_id"] == "InvertedPendulum-v5"
+    assert found["mean_return"] == np.mean(stored["returns"])
+    assert (found["score"], found["scores"]) == (None, None)
+
+
+def test_a_policy_without_an_environment_must_be_told_one(finished_run: Path):
+    loaded = tether.load_policy(finished_run)
+    policy = Policy(loaded.actor, loaded.spec)
+    with pytest.raises(TetherError, match=r"^the policy's dataset names no environment; give env_id$"):
+        tether.evaluate(policy)
+    assert len(tether.evaluate(policy, "InvertedPendulum-v5", episodes=2)["returns"]) == 2
+
+
+def test_a_policy_of_another_environment_is_refused(finished_run: Path):
+    with pytest.raises(TetherError, match=r"^environment Hopper-v5 has observations of 11 numbers, the dataset has 4$"):
+        tether.evaluate(tether.load_policy(finished_run), "Hopper-v5")
+
+
+def test_a_fit_is_taken_from_the_cache_or_made_without_one(config: RunConfig, dataset: Dataset, bonus: FittedBonus):
+    anew = tether.fit(config.bonus, dataset, cache=False)
+    assert anew.report.seconds != bonus.report.seconds
+    tensors = [storage.flatten_tree(fitted.state) for fitted in (anew, bonus)]
+    assert all(tensors[0][name].tobytes() == tensors[1][name].tobytes() for name in tensors[0])
+    assert tether.fit(config.bonus, dataset).report == bonus.report

@@ -1,0 +1,250 @@
+"""A fit is made once, goes on where it stopped, and is judged by episodes it never saw."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from pendulum import small_config
+from problems import with_one_setting_changed
+
+from tether import storage
+from tether.bonuses import CVAE, NoBonus
+from tether.data import Dataset, load_dataset
+from tether.data.transforms import split_episodes
+from tether.errors import TetherError
+from tether.evaluation.discrimination import auroc_by_kind, score_kinds
+from tether.training.fit import SCORING_ROWS, FitReport, FittedBonus, cache_folder, fit_bonus, fit_name, steps_done
+
+
+@pytest.fixture(scope="module")
+def dataset(pendulum_file: Path) -> Dataset:
+    return load_dataset(pendulum_file)
+
+
+@pytest.fixture(scope="module")
+def bonus(pendulum_file: Path) -> CVAE:
+    """Three epochs of fit: the bonus of every small run."""
+    bonus = small_config(pendulum_file).bonus
+    assert isinstance(bonus, CVAE)
+    return bonus
+
+
+@pytest.fixture(scope="module")
+def unbroken(bonus: CVAE, dataset: Dataset) -> FittedBonus:
+    return fit_bonus(bonus, dataset)
+
+
+def bits(fitted: FittedBonus) -> dict[str, bytes]:
+    return {name: tensor.tobytes() for name, tensor in storage.flatten_tree(fitted.state).items()}
+
+
+def untimed(report: FitReport) -> FitReport:
+    return replace(report, seconds=0.0)
+
+
+# The fit
+
+
+def test_a_fit_reports_each_of_its_epochs(unbroken: FittedBonus):
+    report = unbroken.report
+    assert report.steps == 3000
+    assert [record["fit_step"] for record in report.history] == [1000, 2000, 3000]
+    for record in report.history:
+        assert set(record) == {"fit_step", "bonus/loss", "bonus/reconstruction", "bonus/kl", "bonus/held_out"}
+    assert report.history[-1]["bonus/loss"] < report.history[0]["bonus/loss"]
+    assert report.seconds > 0
+
+
+def test_a_fit_is_judged_on_the_episodes_it_did_not_see(unbroken: FittedBonus, bonus: CVAE, dataset: Dataset):
+    _, held_out = split_episodes(dataset, bonus.held_out, bonus.seed)
+    scores = score_kinds(unbroken.score, held_out)
+    assert unbroken.report.held_out == float(np.mean(scores["data"]))
+    assert unbroken.report.auroc == auroc_by_kind(scores)
+    assert set(unbroken.report.auroc) == {
+        "shuffled",
+        "uniform",
+        *(f"noise {level}" for level in ("0.05", "0.1", "0.25", "0.5", "1")),
+    }
+
+
+def test_a_fit_without_a_cache_writes_nothing(
+    unbroken: FittedBonus, bonus: CVAE, dataset: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("TETHER_CACHE", str(tmp_path))
+    assert bits(fit_bonus(bonus, dataset)) == bits(unbroken)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_bonus_with_nothing_to_fit_is_not_cached(dataset: Dataset, tmp_path: Path):
+    fitted = fit_bonus(NoBonus(), dataset, tmp_path)
+    assert list(tmp_path.iterdir()) == []
+    assert fitted.report == FitReport(0, 0.0)
+    assert not fitted.report.looks_short
+    np.testing.assert_array_equal(fitted.score(dataset.transitions.observation[:3], dataset.transitions.action[:3]), np.zeros(3))
+
+
+def test_a_fit_that_leaves_all_bounds_is_an_error_and_is_not_kept(bonus: CVAE, dataset: Dataset, tmp_path: Path):
+    # The metrics of the one step are from before its update: only the weights show what it did.
+    with pytest.raises(
+        TetherError, match=r"the fit of the bonus left all bounds at step 1 \(.*; try a lower bonus.learning_rate$"
+    ):
+        fit_bonus(replace(bonus, steps=1, learning_rate=float("inf")), dataset, tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+# The cache
+
+
+def test_the_same_fit_is_taken_from_the_cache(unbroken: FittedBonus, bonus: CVAE, dataset: Dataset, tmp_path: Path):
+    first = fit_bonus(bonus, dataset, tmp_path)
+    (place,) = tmp_path.iterdir()
+    assert place.name == f"{fit_name(bonus, dataset)}.safetensors"
+    written = place.stat().st_mtime_ns
+    epochs: list[int] = []
+    second = fit_bonus(bonus, dataset, tmp_path, lambda step, record: epochs.append(step))
+    assert epochs == []
+    assert place.stat().st_mtime_ns == written
+    assert bits(second) == bits(first) == bits(unbroken)
+    assert second.report == first.report
+    assert untimed(first.report) == untimed(unbroken.report)
+
+
+@pytest.mark.parametrize("stop", [1000, 3000])
+def test_an_interrupted_fit_goes_on_where_it_stopped(
+    unbroken: FittedBonus, bonus: CVAE, dataset: Dataset, tmp_path: Path, stop: int
+):
+    def interrupt(step: int, record: dict[str, float]) -> None:
+        if step == stop:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        fit_bonus(bonus, dataset, tmp_path, interrupt)
+    assert steps_done(bonus, dataset, tmp_path) == stop
+    epochs: list[int] = []
+    fitted = fit_bonus(bonus, dataset, tmp_path, lambda step, record: epochs.append(step))
+    assert epochs == [step for step in (1000, 2000, 3000) if step > stop]
+    assert bits(fitted) == bits(unbroken)
+    assert untimed(fitted.report) == untimed(unbroken.report)
+    assert [path.name for path in tmp_path.iterdir()] == [f"{fit_name(bonus, dataset)}.safetensors"]
+    assert steps_done(bonus, dataset, tmp_path) == 0
+
+
+def test_every_setting_of_the_bonus_makes_another_fit(bonus: CVAE, dataset: Dataset):
+    names = [fit_name(other, dataset) for other in (bonus, NoBonus(), *with_one_setting_changed(bonus).values())]
+    assert len({*names}) == len(names)
+    assert all(name.startswith("cvae-") for name in names[:1] + names[2:])
+
+
+def test_other_data_makes_another_fit(bonus: CVAE, dataset: Dataset):
+    spec = dataset.spec
+    others = [
+        replace(dataset, sha256="0" * 64),
+        replace(dataset, spec=replace(spec, action_high=(2.0,))),
+        split_episodes(dataset, 0.5, seed=0)[0],
+    ]
+    names = {fit_name(bonus, data) for data in (dataset, *others)}
+    assert len(names) == 4
+
+
+def test_a_name_depends_on_nothing_else(bonus: CVAE, dataset: Dataset):
+    assert fit_name(bonus, dataset) == fit_name(bonus, replace(dataset, name="renamed", env_id=None))
+
+
+def test_where_fits_are_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    monkeypatch.setenv("TETHER_CACHE", str(tmp_path))
+    assert cache_folder() == tmp_path / "bonuses"
+    monkeypatch.delenv("TETHER_CACHE")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
+    assert cache_folder() == tmp_path / "xdg" / "tether" / "bonuses"
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    assert cache_folder() == Path.home() / ".cache" / "tether" / "bonuses"
+
+
+@pytest.mark.parametrize("suffix", [".safetensors", ".partial.safetensors"])
+@pytest.mark.parametrize("content", ["cut", "foreign", "without report", "other shapes"])
+def test_a_file_that_is_no_fit_says_what_to_delete(
+    unbroken: FittedBonus, bonus: CVAE, dataset: Dataset, tmp_path: Path, suffix: str, content: str
+):
+    place = tmp_path / f"{fit_name(bonus, dataset)}{suffix}"
+    report = {"report": json.dumps({"steps": 1000, "seconds": 1.0})}
+    if content == "foreign":
+        place.write_text("not tensors at all, and longer than eight bytes")
+    elif content == "other shapes":
+        storage.write_tensors(place, {"weights": np.zeros(3)}, report)
+    else:
+        storage.write_tensors(place, storage.flatten_tree(unbroken.state), {} if content == "without report" else report)
+    if content == "cut":
+        place.write_bytes(place.read_bytes()[:-10])
+    before = place.read_bytes()
+    with pytest.raises(TetherError, match=r"delete .* and the bonus is fitted anew$") as raised:
+        fit_bonus(bonus, dataset, tmp_path)
+    assert str(place) in str(raised.value)
+    assert place.read_bytes() == before
+    if suffix == ".partial.safetensors" and content != "other shapes":  # whose report is sound
+        with pytest.raises(TetherError, match=r"delete .* and the bonus is fitted anew$"):
+            steps_done(bonus, dataset, tmp_path)
+
+
+# Scores
+
+
+def test_scores_come_in_pieces_of_one_size(unbroken: FittedBonus, dataset: Dataset):
+    rows = np.resize(np.arange(dataset.size), SCORING_ROWS + 900)
+    observation, action = dataset.transitions.observation[rows], dataset.transitions.action[rows]
+    scores = unbroken.score(observation, action)
+    assert scores.shape == (SCORING_ROWS + 900,)
+    assert (scores >= 0).all()
+    np.testing.assert_array_equal(scores[:SCORING_ROWS], unbroken.score(observation[:SCORING_ROWS], action[:SCORING_ROWS]))
+    # The first rows come again at the start of the second piece, and meet other latents there.
+    again = SCORING_ROWS // dataset.size * dataset.size + dataset.size
+    assert not np.array_equal(scores[again:], scores[: len(scores) - again])
+
+
+def test_scores_depend_on_the_seed_alone(unbroken: FittedBonus, dataset: Dataset):
+    pairs = dataset.transitions.observation[:10], dataset.transitions.action[:10]
+    np.testing.assert_array_equal(unbroken.score(*pairs), unbroken.score(*pairs, seed=0))
+    assert not np.array_equal(unbroken.score(*pairs), unbroken.score(*pairs, seed=1))
+
+
+def test_no_pairs_have_no_scores(unbroken: FittedBonus):
+    assert unbroken.score(np.zeros((0, 4)), np.zeros((0, 1))).shape == (0,)
+
+
+def test_scoring_compiles_once_whatever_the_number_of_pairs(unbroken: FittedBonus):
+    from tether.training import fit
+
+    unbroken.score(np.zeros((1, 4)), np.zeros((1, 1)))
+    before = fit._score_piece._cache_size()
+    for rows in (2, 3, SCORING_ROWS, SCORING_ROWS + 1):
+        unbroken.score(np.zeros((rows, 4)), np.zeros((rows, 1)))
+    assert fit._score_piece._cache_size() == before
+
+
+# When a fit looks too short
+
+
+def history(*scores: float) -> FitReport:
+    return FitReport(1000 * len(scores), 1.0, [{"fit_step": 0, "bonus/held_out": score} for score in scores])
+
+
+@pytest.mark.parametrize(
+    ("report", "short"),
+    [
+        (history(5, 4, 3, 2, 1), True),  # the last fifth is 1, the one before 2
+        (history(9, 7, 5, 1, 1), False),
+        (history(1, 1, 1, 1, 0.96), False),  # a gain of 4 %, and 5 % is the limit
+        (history(1, 1, 1, 1, 0.94), True),
+        (history(1, 1, 1, 1, 3), False),  # overfitting is something else
+        (history(*[1.0] * 6, 1.2, 0.8, 0.7, 1.3), False),  # means of two: both are 1
+        (history(*[1.0] * 8, 0.5, 0.5), True),
+        (history(1, 1, 1, 1), True),  # less than five epochs
+        (FitReport(0, 0.0), False),
+        (FitReport(50_000, 1.0, [{"fit_step": 1000, "bonus/loss": 1.0}] * 50), False),  # nothing was held out: nobody knows
+    ],
+)
+def test_a_fit_looks_short_while_its_held_out_score_falls(report: FitReport, short: bool):
+    assert report.looks_short is short
