@@ -40,7 +40,7 @@ def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def pendulum_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Forty short episodes of InvertedPendulum-v5 as a D4RL file."""
+    """Forty short episodes of InvertedDoublePendulum-v5 as a D4RL file."""
     from pendulum import write_episodes
 
     return write_episodes(tmp_path_factory.mktemp("data") / "pendulum.hdf5")

@@ -21,7 +21,7 @@ from tether import storage
 from tether.config import RunConfig, make_config
 from tether.training.run import run
 
-ENV_ID = "InvertedPendulum-v5"
+ENV_ID = "InvertedDoublePendulum-v5"
 NETWORKS = {"hidden_sizes": "16,16", "batch_size": "32"}
 SETTINGS = {f"agent.{name}": value for name, value in NETWORKS.items()}
 SETTINGS |= {f"bonus.{name}": value for name, value in (NETWORKS | {"latent_size": "2", "steps": "3000"}).items()}
@@ -42,7 +42,7 @@ def write_episodes(path: Path, reward: float | None = None, env_id: str | None =
         observation, _ = environment.reset(seed=episode)
         ended = False
         while not ended:
-            action = random.uniform(-3.0, 3.0, 1).astype(np.float32)
+            action = random.uniform(-1.0, 1.0, 1).astype(np.float32)
             successor, paid, terminated, truncated, _ = environment.step(action)
             rows.append((observation, action, paid if reward is None else reward, successor, terminated, truncated))
             observation, ended = successor, terminated or truncated

@@ -60,13 +60,13 @@ def test_the_example_of_the_package_does_what_it_shows(pendulum_file: Path, fini
         assert shown in text
         text = text.replace(shown, small)
     *body, last = text.splitlines()
-    names = {"SMALL": SMALL, "observation": np.zeros(4)}
+    names = {"SMALL": SMALL, "observation": np.zeros(9)}
     exec("\n".join(body), names)
     action = eval(last, names)
     assert action.shape == (1,)
-    assert abs(action[0]) <= 3.0
+    assert abs(action[0]) <= 1.0
     policy: Any = names["policy"]
-    np.testing.assert_array_equal(action, policy(np.zeros(4)))
+    np.testing.assert_array_equal(action, policy(np.zeros(9)))
 
 
 def test_training_here_is_training_by_command(config: RunConfig, dataset: Dataset, bonus: FittedBonus, finished_run: Path):
@@ -90,9 +90,9 @@ def test_policies_on_the_way_stay_usable(config: RunConfig, dataset: Dataset, bo
     last = train(config, dataset, bonus, steps=300, on_epoch=lambda step, _, policy: seen.append((step, policy)))
     assert [step for step, _ in seen] == [100, 200, 300]
     assert [policy.about["step"] for _, policy in seen] == [100, 200, 300]
-    actions = [policy(np.ones(4)) for _, policy in seen]
+    actions = [policy(np.ones(9)) for _, policy in seen]
     assert len({action.tobytes() for action in actions}) == 3
-    np.testing.assert_array_equal(actions[-1], last(np.ones(4)))
+    np.testing.assert_array_equal(actions[-1], last(np.ones(9)))
 
 
 def test_seeds_and_policies_are_chosen(config: RunConfig, dataset: Dataset, bonus: FittedBonus):
@@ -146,7 +146,7 @@ def test_an_evaluation_has_raw_returns_and_scores_where_there_is_a_reference(fin
     stored = json.loads((finished_run / "result.json").read_text())["evaluations"][-1]["evaluation"]["online"]
     assert found["returns"].tolist() == stored["returns"]  # the same starts and the same policy
     assert found["lengths"].tolist() == stored["lengths"]
-    assert found["env_id"] == "InvertedPendulum-v5"
+    assert found["env_id"] == "InvertedDoublePendulum-v5"
     assert found["mean_return"] == np.mean(stored["returns"])
     assert (found["score"], found["scores"]) == (None, None)
 
@@ -156,11 +156,11 @@ def test_a_policy_without_an_environment_must_be_told_one(finished_run: Path):
     policy = Policy(loaded.actor, loaded.spec)
     with pytest.raises(TetherError, match=r"^the policy's dataset names no environment; give env_id$"):
         tether.evaluate(policy)
-    assert len(tether.evaluate(policy, "InvertedPendulum-v5", episodes=2)["returns"]) == 2
+    assert len(tether.evaluate(policy, "InvertedDoublePendulum-v5", episodes=2)["returns"]) == 2
 
 
 def test_a_policy_of_another_environment_is_refused(finished_run: Path):
-    with pytest.raises(TetherError, match=r"^environment Hopper-v5 has observations of 11 numbers, the dataset has 4$"):
+    with pytest.raises(TetherError, match=r"^environment Hopper-v5 has observations of 11 numbers, the dataset has 9$"):
         tether.evaluate(tether.load_policy(finished_run), "Hopper-v5")
 
 

@@ -364,3 +364,11 @@ def test_files_have_the_permissions_that_the_user_asked_for(tmp_path: Path):
     finally:
         os.umask(before)
     assert (tmp_path / "result.json").stat().st_mode & 0o777 == 0o640
+
+
+def test_holding_a_folder_clears_it_of_half_written_files_and_of_nothing_else(tmp_path: Path):
+    kept = ["checkpoint.safetensors", ".hidden.safetensors", ".lock", ".checkpoint.short12.safetensors"]
+    for name in [*kept, ".checkpoint.0123456789ab.safetensors"]:
+        (tmp_path / name).write_bytes(b"")
+    with storage.exclusive(tmp_path):
+        assert {path.name for path in tmp_path.iterdir()} == {*kept}

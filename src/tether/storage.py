@@ -24,6 +24,7 @@ FORMAT_VERSION = 1
 
 Tree = TypeVar("Tree")
 
+_TEMPORARY = re.compile(r"\..+\.[0-9a-f]{12}\.\w+")  # as `replacing` names them
 _NUMBER_LIST = re.compile(r'\[\n([^\[\]{}"]+)\]')  # as json.dumps lays it out: a string never holds a bare line break
 
 
@@ -52,7 +53,7 @@ def replacing(path: Path | str) -> Iterator[Path]:
 
 @contextmanager
 def exclusive(folder: Path) -> Iterator[None]:
-    """Hold `folder` against other processes. The hold ends with the process, however that ends."""
+    """Hold `folder` against other processes, and clear it of half-written files. However the process ends, so does the hold."""
     try:
         import fcntl
     except ImportError:  # not on this platform: nobody is kept out
@@ -70,6 +71,9 @@ def exclusive(folder: Path) -> Iterator[None]:
             raise TetherError(f"another process is at work in {folder}; wait for it or choose another folder") from None
         except OSError as error:
             raise TetherError(f"cannot lock {folder}: {error.strerror or error}") from error
+        for leftover in folder.iterdir():  # nobody else writes here now: what `replacing` did not finish was killed
+            if _TEMPORARY.fullmatch(leftover.name):
+                leftover.unlink(missing_ok=True)
         yield
 
 

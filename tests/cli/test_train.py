@@ -138,7 +138,7 @@ def refused(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> str:
         (["--seeds", "0,1,0"], "--seeds is '0,1,0'; a seed is named twice"),
         (["--seeds", "0-2"], "--seeds is '0-2'; it takes whole numbers with commas between, such as 0,1,2"),
         (["--seeds", ""], "--seeds is ''; it takes whole numbers with commas between, such as 0,1,2"),
-        (["--set", "evaluation.env_id=Hopper-v5"], "environment Hopper-v5 has observations of 11 numbers, the dataset has 4"),
+        (["--set", "evaluation.env_id=Hopper-v5"], "environment Hopper-v5 has observations of 11 numbers, the dataset has 9"),
         (["--set", "evaluation.env_id=Hoper-v5"], "no environment 'Hoper-v5' in Gymnasium; did you mean "),
     ],
 )
@@ -161,9 +161,9 @@ def test_a_dataset_that_is_not_there_offers_the_nearest(tmp_path: Path, capsys: 
 def test_a_dataset_that_is_damaged_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     path = write_episodes(tmp_path / "log.hdf5")
     with h5py.File(path, "a") as file:
-        file["rewards"][3] = np.nan
+        file["observations"][3, 0] = np.nan
     shown = refused(["train", "--dataset", str(path), "--run-dir", str(tmp_path / "run")], capsys)
-    assert shown == "log.hdf5: rewards has 1 NaN or Inf values, the first in row 3"
+    assert shown == "log.hdf5: observations has 1 NaN or Inf values, the first in row 3"
     assert not (tmp_path / "run").exists()
 
 

@@ -50,7 +50,7 @@ def test_what_is_loaded_is_what_was_saved(folder: Path, tmp_path: Path, template
     state, progress = loaded
     assert int(state.step) == 100
     assert (progress.config, progress.dataset_sha256, progress.spec) == (config, dataset.sha256, dataset.spec)
-    assert progress.env_id == "InvertedPendulum-v5"
+    assert progress.env_id == "InvertedDoublePendulum-v5"
     assert progress.seconds > 0
     checkpoint.save(tmp_path / "again", state, progress)
     assert (tmp_path / "again" / checkpoint.NAME).read_bytes() == (folder / checkpoint.NAME).read_bytes()

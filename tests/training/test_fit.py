@@ -211,16 +211,16 @@ def test_scores_depend_on_the_seed_alone(unbroken: FittedBonus, dataset: Dataset
 
 
 def test_no_pairs_have_no_scores(unbroken: FittedBonus):
-    assert unbroken.score(np.zeros((0, 4)), np.zeros((0, 1))).shape == (0,)
+    assert unbroken.score(np.zeros((0, 9)), np.zeros((0, 1))).shape == (0,)
 
 
 def test_scoring_compiles_once_whatever_the_number_of_pairs(unbroken: FittedBonus):
     from tether.training import fit
 
-    unbroken.score(np.zeros((1, 4)), np.zeros((1, 1)))
+    unbroken.score(np.zeros((1, 9)), np.zeros((1, 1)))
     before = fit._score_piece._cache_size()
     for rows in (2, 3, SCORING_ROWS, SCORING_ROWS + 1):
-        unbroken.score(np.zeros((rows, 4)), np.zeros((rows, 1)))
+        unbroken.score(np.zeros((rows, 9)), np.zeros((rows, 1)))
     assert fit._score_piece._cache_size() == before
 
 

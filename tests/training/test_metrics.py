@@ -48,7 +48,7 @@ def scalars(folder: Path) -> list[tuple[int, str, float]]:
 
 
 def test_lines_and_events_say_the_same(tmp_path):
-    with closing(MetricsLog(tmp_path, 0, "InvertedPendulum-v5")) as log:
+    with closing(MetricsLog(tmp_path, 0, "InvertedDoublePendulum-v5")) as log:
         log.fit(FIT)
         log.training(100, {"critic/loss": 0.5, "critic/q": 2.0})
         log.evaluation(100, RESULTS)
@@ -80,7 +80,7 @@ def test_scores_are_normalised_where_there_is_a_reference(tmp_path):
         log.evaluation(100, {"online": EpisodeResults(np.array([-20.272305, 3234.3]), np.array([1, 1]))})
     assert lines(tmp_path)[0]["evaluation"]["online"]["returns"] == [-20.272305, 3234.3]  # raw
     assert scalars(tmp_path) == [(100, "evaluation/online", 50.0)]
-    with closing(MetricsLog(tmp_path, 0, "InvertedPendulum-v5")) as log:
+    with closing(MetricsLog(tmp_path, 0, "InvertedDoublePendulum-v5")) as log:
         np.testing.assert_array_equal(log.scores([3.0]), [3.0])
 
 

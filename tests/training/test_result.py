@@ -29,10 +29,10 @@ def results(**returns: list[float]) -> dict[str, EpisodeResults]:
 @pytest.fixture
 def result(pendulum_file: Path, tmp_path: Path) -> dict[str, Any]:
     dataset, scale = normalise_rewards(load_dataset(pendulum_file))
-    with closing(MetricsLog(tmp_path, 0, "InvertedPendulum-v5")) as log:
+    with closing(MetricsLog(tmp_path, 0, "InvertedDoublePendulum-v5")) as log:
         log.evaluation(200, results(online=[1.0, 3.0], target=[0.0, 0.0], ema=[9.0, 9.0]))
         log.evaluation(1000, results(online=[2.0, 2.0], target=[4.0, 8.0], ema=[7.0, 7.0]))
-        return make_result(small_config(pendulum_file), dataset, scale, FIT, log, "InvertedPendulum-v5")
+        return make_result(small_config(pendulum_file), dataset, scale, FIT, log, "InvertedDoublePendulum-v5")
 
 
 def test_scores_are_last_last_ten_and_best(result: dict[str, Any]):
@@ -59,11 +59,11 @@ def test_the_config_the_data_and_the_fit_are_described(result: dict[str, Any], p
     assert result["dataset"] == {
         "name": "pendulum",
         "sha256": dataset.sha256,
-        "env_id": "InvertedPendulum-v5",
+        "env_id": "InvertedDoublePendulum-v5",
         "transitions": dataset.size,
         "episodes": 40,
         "score": {"mean": float(np.mean(dataset.episode_returns)), "std": float(np.std(dataset.episode_returns))},
-        "reward_scale": {"low": 0.0, "high": 1.0},  # InvertedPendulum pays 1 a step and 0 for the fall
+        "reward_scale": {"low": float(np.min(dataset.transitions.reward)), "high": float(np.max(dataset.transitions.reward))},
     }
     assert result["bonus"] == {"steps": 3000, "seconds": 2.5, "held_out": 0.25, "auroc": {"uniform": 0.75}, "looks_short": False}
 

@@ -297,8 +297,11 @@ def test_data_without_an_environment_is_trained_on_and_not_evaluated(tmp_path: P
 @pytest.mark.parametrize(
     ("env_id", "message"),
     [
-        ("Hopper-v5", "environment Hopper-v5 has observations of 11 numbers, the dataset has 4"),
-        ("InvertedPendulm-v5", "no environment 'InvertedPendulm-v5' in Gymnasium; did you mean InvertedPendulum-v5"),
+        ("Hopper-v5", "environment Hopper-v5 has observations of 11 numbers, the dataset has 9"),
+        (
+            "InvertedDoublePendulm-v5",
+            "no environment 'InvertedDoublePendulm-v5' in Gymnasium; did you mean InvertedDoublePendulum-v5",
+        ),
     ],
 )
 def test_an_environment_that_does_not_fit_is_found_out_before_anything_is_computed(

@@ -1,0 +1,62 @@
+"""The pages say what the code does: every metric has its line, every link leads somewhere."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import pytest
+
+from tether.agents import AGENTS
+from tether.bonuses import BONUSES
+from tether.types import Batch, Spec
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+SPEC = Spec(2, (-1.0,), (1.0,))
+
+
+def rows(*lead: int) -> Batch:
+    column = jnp.zeros(lead)
+    return Batch(jnp.zeros((*lead, 2)), jnp.zeros((*lead, 1)), column, jnp.zeros((*lead, 2)), column)
+
+
+def documented() -> set[str]:
+    return set(re.findall(r"^\| `(\w+/\w+)`", (ROOT / "docs" / "metrics.md").read_text(), re.MULTILINE))
+
+
+@pytest.mark.parametrize("name", AGENTS)
+def test_every_metric_of_an_agent_has_a_line(name: str):
+    agent = AGENTS[name]()
+
+    def metrics(key):
+        keys = jax.random.split(key)
+        none = lambda observation, action, key: jnp.zeros(observation.shape[0])  # noqa: E731
+        return agent.update(agent.init(keys[0], SPEC), rows(agent.critic_steps, agent.batch_size), keys[1], none)[1]
+
+    assert set(jax.eval_shape(metrics, jax.random.key(0))) <= documented()
+
+
+@pytest.mark.parametrize("name", BONUSES)
+def test_every_metric_of_a_fit_has_a_line(name: str):
+    bonus = BONUSES[name]()
+
+    def metrics(key):
+        keys = jax.random.split(key)
+        return bonus.update(bonus.init(keys[0], SPEC, rows(4)), rows(bonus.batch_size), keys[1])[1]
+
+    assert set(jax.eval_shape(metrics, jax.random.key(0))) <= documented()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_every_link_leads_somewhere(page: Path):
+    for target in re.findall(r"\]\(([^)#]+)\)", page.read_text()):
+        if "://" not in target:
+            assert (page.parent / target).exists(), target
+
+
+def test_every_agent_and_bonus_has_a_page():
+    assert {path.stem for path in (ROOT / "docs" / "agents").glob("*.md")} == set(AGENTS)
+    assert {path.stem for path in (ROOT / "docs" / "bonuses").glob("*.md")} == set(BONUSES)
