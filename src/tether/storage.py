@@ -51,6 +51,11 @@ def replacing(path: Path | str) -> Iterator[Path]:
     _sync_folder(path.parent)
 
 
+def is_half_written(path: Path) -> bool:
+    """Whether it is a file that `replacing` has begun and not yet put in its place."""
+    return _TEMPORARY.fullmatch(path.name) is not None
+
+
 @contextmanager
 def exclusive(folder: Path) -> Iterator[None]:
     """Hold `folder` against other processes, and clear it of half-written files. However the process ends, so does the hold."""
@@ -72,7 +77,7 @@ def exclusive(folder: Path) -> Iterator[None]:
         except OSError as error:
             raise TetherError(f"cannot lock {folder}: {error.strerror or error}") from error
         for leftover in folder.iterdir():  # nobody else writes here now: what `replacing` did not finish was killed
-            if _TEMPORARY.fullmatch(leftover.name):
+            if is_half_written(leftover):
                 leftover.unlink(missing_ok=True)
         yield
 

@@ -5,10 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tether.benchmark import flops, speed
-from tether.bonuses import CVAE
-
-SMALL = CVAE(hidden_sizes=(16, 16), latent_size=2, batch_size=8)
+from tether.benchmark import speed
 
 
 @pytest.fixture(autouse=True)
@@ -17,14 +14,15 @@ def small_product(monkeypatch: pytest.MonkeyPatch):
 
 
 def test_a_measurement_is_consistent_in_itself():
-    measured = speed.measure_fit("small fit", SMALL, speed.random_transitions(50), steps=4, repetitions=3)
-    assert (measured.name, measured.rows) == ("small fit", 50)
+    calls: list[float] = []
+    measured = speed._measure("sums", lambda: calls.append(sum(range(10_000))), 4, 2e6, repetitions=3, rows=50)
+    assert len(calls) == 4  # the first one would hold the compilation
+    assert (measured.name, measured.rows, measured.gflop_per_step) == ("sums", 50, 0.002)
     assert len(measured.all_steps_per_second) == 3
     assert measured.steps_per_second == max(measured.all_steps_per_second) > 0
-    assert measured.gflop_per_step == flops.cvae_fit_step(SMALL, speed.SPEC) / 1e9
-    assert measured.gflop_per_second == pytest.approx(measured.steps_per_second * measured.gflop_per_step)
+    assert measured.gflop_per_second == pytest.approx(0.002 * measured.steps_per_second)
     assert measured.share_of_limit == pytest.approx(measured.gflop_per_second / measured.limit_gflop_per_second)
-    assert measured.compile_seconds > 0
+    assert measured.compile_seconds >= 0
 
 
 def test_rows_are_those_of_the_paper_and_all_different():

@@ -35,6 +35,7 @@ from tether.policy import act, load_policy
 from tether.training import checkpoint
 from tether.training.epoch import train_epoch
 from tether.training.fit import cache_folder, fit_name, steps_done
+from tether.training.run import find_result
 
 CONTENT = {"config.json", "metrics.jsonl", "tensorboard", "checkpoint.safetensors", "policy.safetensors", "curves.png"}
 
@@ -250,6 +251,14 @@ def test_a_run_killed_before_its_result_only_has_to_be_finished(finished_run: Pa
     os.truncate(folder / "metrics.jsonl", last + 20)  # killed while it wrote the last evaluation down
     quietly(small_config(pendulum_file), folder)
     assert_same_run(folder, finished_run)
+
+
+def test_a_run_killed_at_its_first_write_can_begin_anew(pendulum_file: Path, tmp_path: Path):
+    folder = tmp_path / "killed"
+    folder.mkdir()
+    (folder / ".lock").touch()
+    (folder / ".config.0123456789ab.json").write_text("{")
+    assert find_result(folder, small_config(pendulum_file)) is None
 
 
 # A run that diverges

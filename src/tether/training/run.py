@@ -85,7 +85,7 @@ def find_result(folder: Path, config: RunConfig) -> dict[str, Any] | None:
     Nothing is written: the folder may turn out to be somebody else's.
     """
     try:
-        names = {path.name for path in folder.iterdir()} - {".lock"}
+        names = {path.name for path in folder.iterdir() if not storage.is_half_written(path)} - {".lock"}
     except (FileNotFoundError, NotADirectoryError):  # where there is a file, making the folder will say so
         return None
     except OSError as error:
