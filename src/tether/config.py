@@ -55,7 +55,7 @@ class RunConfig:
 
 PRESETS: dict[str, dict[str, Any]] = {
     "paper": {},
-    "quick": {"training.steps": 50_000},  # the bonus keeps its whole fit: cutting that is what breaks the result
+    "quick": {"training.steps": 50_000},  # the bonus keeps its whole fit
 }
 REGISTRIES = {"agent": AGENTS, "bonus": BONUSES}
 SECTIONS = ("agent", "bonus", "training", "evaluation")

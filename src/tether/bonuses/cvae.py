@@ -49,7 +49,7 @@ class CVAEFitting(NamedTuple):
 class CVAE:
     """Every knob of the bonus; the paper's values."""
 
-    steps: int = 50_000  # a fit cut to a third of this makes the agent swing or decay: docs/results.md
+    steps: int = 50_000  # the paper's; a run says when the fit still improves at its end
     batch_size: int = 100
     hidden_sizes: tuple[int, int] = (750, 750)
     latent_size: int = 12

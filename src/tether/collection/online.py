@@ -26,9 +26,8 @@ from tether.evaluation.environments import action_limits
 from tether.networks import Actor
 from tether.types import Batch, Key, Metrics, Spec
 
-# Small networks, small batches and TD3's own learning rate, for speed: over the first 40,000 steps of Hopper-v5 (one seed) they
-# were not behind widths and batches of 256 with 3e-4, at several times the pace. Pinned here, so that a new default for learning
-# offline does not change what a command collects.
+# Small networks, small batches and TD3's own learning rate, for speed. Pinned here, so that a new default for learning offline
+# does not change what a command collects.
 AGENT = TD3(
     hidden_sizes=(128, 128),
     layer_norm=False,
