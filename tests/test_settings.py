@@ -20,7 +20,7 @@ from tether.errors import TetherError
 class Kitchen:
     """One field of each type that settings have."""
 
-    plates: int = 4
+    plates: int = 4  # deep ones: for soup
     heat: float = 0.5
     open: bool = False
     name: str = "galley"
@@ -147,3 +147,20 @@ def test_name_equals_value_is_taken_apart(text: str, expected: tuple[str, str]):
 def test_what_is_not_name_equals_value_is_refused(text: str):
     with pytest.raises(TetherError, match=r"write it as NAME=VALUE, such as agent\.discount=0\.98"):
         settings.parse(text)
+
+
+def test_settings_are_described_by_their_defaults_and_the_comments_beside_them():
+    assert settings.described(Kitchen) == [
+        ("plates", "4", "deep ones: for soup"),
+        ("heat", "0.5", ""),
+        ("open", "false", ""),
+        ("name", "galley", ""),
+        ("fuel", "gas", ""),
+        ("pans", "20,24", ""),
+    ]
+
+
+@pytest.mark.parametrize("kind", [*AGENTS.values(), *BONUSES.values(), TrainingConfig, EvaluationConfig])
+def test_a_described_default_can_be_given_back(kind: type):
+    for name, default, _ in settings.described(kind):
+        assert settings.changed(kind(), name, default, "x") == kind()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import json
 from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
@@ -19,6 +20,22 @@ def parse(text: str) -> tuple[str, str]:
     if not equals or not name:
         raise TetherError(f"cannot read {text!r} as a setting; write it as NAME=VALUE, such as agent.discount=0.98")
     return name.strip(), value.strip()
+
+
+def described(kind: type) -> list[tuple[str, str, str]]:
+    """Name, default and comment of every setting. The comment is the one beside the field: written once, where it is read."""
+    source = {}
+    for line in inspect.getsource(kind).splitlines():
+        code, _, comment = line.partition("  # ")
+        source[code.partition(":")[0].strip()] = comment
+    return [(field.name, _as_text(field.default), source.get(field.name, "")) for field in dataclasses.fields(kind)]
+
+
+def _as_text(value: Any) -> str:
+    """As --set would take it."""
+    if isinstance(value, tuple):
+        return ",".join(map(str, value))
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def to_plain(settings: Any) -> dict[str, Any]:

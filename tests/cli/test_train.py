@@ -10,7 +10,10 @@ import numpy as np
 import pytest
 from pendulum import command, snapshot, write_episodes
 
-from tether import cli
+from tether import cli, settings
+from tether.agents import AGENTS
+from tether.bonuses import BONUSES
+from tether.config import TrainingConfig
 
 
 @pytest.fixture
@@ -50,6 +53,15 @@ def test_a_dry_run_shows_every_setting_by_group_and_writes_nothing(
     for line in (f"dataset = {pendulum_file}", "seed = 7", "agent.name = td3", "bonus.name = cvae", "training.steps = 50000"):
         assert f"\n  {line}\n" in out
     assert list(tmp_path.iterdir()) == []
+
+
+def test_help_lists_every_setting_with_its_default(capsys: pytest.CaptureFixture[str]):
+    assert cli.main(["train", "--help"]) == 0
+    lines = {tuple(line.split()[:2]) for line in capsys.readouterr().out.splitlines()}
+    for section, kinds in (("agent", AGENTS.values()), ("bonus", BONUSES.values()), ("training", [TrainingConfig])):
+        for kind in kinds:
+            for name, default, _ in settings.described(kind):
+                assert (f"{section}.{name}", default) in lines
 
 
 def test_flags_and_settings_win_over_the_preset(pendulum_file: Path, capsys: pytest.CaptureFixture[str]):

@@ -55,9 +55,9 @@ class CVAE:
     latent_size: int = 12
     kl_weight: float = 0.5  # the paper's eta
     learning_rate: float = 1e-4
-    elbo: Literal["mean", "sum"] = "mean"
-    reduction: Literal["sum", "mean"] = "sum"
-    latent: Literal["sample", "mean"] = "sample"
+    elbo: Literal["mean", "sum"] = "mean"  # mean or sum over dimensions, of the squared error and of the KL
+    reduction: Literal["sum", "mean"] = "sum"  # the bonus as sum or mean over action dimensions
+    latent: Literal["sample", "mean"] = "sample"  # when scoring: sample or mean
     held_out: float = 0.05  # share of the episodes kept out of the fit, to judge it by
     seed: int = 0  # of the fit; apart from the run's seed, so that all seeds of an agent share one fit
 

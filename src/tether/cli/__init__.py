@@ -25,6 +25,9 @@ COMMANDS = {
     "bench": "tether.cli.bench:bench",
 }
 
+# What a command's --help adds below its arguments.
+MORE_HELP = {"train": "tether.cli.train:settings_help"}
+
 HELP = """\
 Tether: offline reinforcement learning that stays near its data, by subtracting an exploration bonus.
 
@@ -105,6 +108,8 @@ def _call(name: str, arguments: list[str]) -> int:
     try:
         tyro.cli(function, prog=f"tether {name}", description=description, args=arguments, config=markers)
     except SystemExit as end:  # after --help, or arguments that cannot be read
+        if not end.code and name in MORE_HELP:
+            print(_import(MORE_HELP[name])())
         return end.code if isinstance(end.code, int) else int(end.code is not None)
     return 0
 
@@ -114,7 +119,11 @@ def _list_commands(names: list[str] | dict[str, str]) -> str:
 
 
 def _load(name: str) -> Callable[..., object]:
-    module, function = COMMANDS[name].split(":")
+    return _import(COMMANDS[name])
+
+
+def _import(address: str) -> Callable[..., object]:
+    module, function = address.split(":")
     return getattr(importlib.import_module(module), function)
 
 

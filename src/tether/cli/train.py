@@ -25,7 +25,8 @@ def train(
     """Train a policy from a dataset, evaluate it on the way, and keep the run.
 
     Run the same command again and a finished run is left alone; an interrupted one goes on from its last checkpoint and ends
-    exactly as an unbroken one would. Settings not named here are changed with --set; --dry-run lists them all.
+    exactly as an unbroken one would. Settings not named here are changed with --set: all are listed below, and --dry-run shows
+    them as the run would have them.
 
     Examples:
         tether train --dataset hopper-medium-tether --preset quick
@@ -73,6 +74,24 @@ def train(
             folder = (run_dir or Path("runs") / name) / f"s{config.seed}"
         results.append((folder, run(config, folder)))
     _print_table(results)
+
+
+def settings_help() -> str:
+    """Every setting that --set takes, grouped, with its default and what it is."""
+    from dataclasses import fields
+
+    from tether import settings
+    from tether.config import REGISTRIES, EvaluationConfig, TrainingConfig
+
+    groups = [(f"{group} {name}", group, kind) for group, members in REGISTRIES.items() for name, kind in members.items()]
+    groups += [("training", "training", TrainingConfig), ("evaluation", "evaluation", EvaluationConfig)]
+    lines = ["settings (--set NAME=VALUE ...) and their defaults:"]
+    for heading, group, kind in groups:
+        if fields(kind):
+            lines.append(f"\n{heading}:")
+        for name, default, comment in settings.described(kind):
+            lines.append(f"  {f'{group}.{name}':28} {default:9} {comment}".rstrip())
+    return "\n".join(lines)
 
 
 def _read_seeds(text: str) -> list[int]:
