@@ -57,8 +57,7 @@ def train(
     scaled, _ = normalise_rewards(dataset)
     transitions = Batch(*map(jnp.asarray, scaled.transitions))
     kind, bonus_state = (NoBonus(), ()) if bonus is None else (bonus.bonus, bonus.state)
-    # The loop donates its state; the caller's bonus must outlive it.
-    state = initial_state(agent, copy_of(bonus_state), dataset.spec, seed)
+    state = initial_state(agent, bonus_state, dataset.spec, seed)
     _chosen(agent, state.agent, policy)  # a policy that is not there is found out now, not after the training
     _, key = run_keys(seed)
     about = {"dataset": dataset.name, "dataset_sha256": dataset.sha256, "env_id": dataset.env_id, "policy": policy}

@@ -82,6 +82,17 @@ def test_split_depends_on_the_seed_only():
     assert drawn[0] == drawn[1] != drawn[2]
 
 
+def test_the_parts_of_a_split_are_datasets_of_their_own():
+    whole = _dataset([4, 4, 4, 4])
+    halves = [part for seed in (0, 1) for part in split_episodes(whole, 0.5, seed)]
+    assert [half.size for half in halves] == [8, 8, 8, 8]
+    assert (
+        len({whole.sha256, *(half.sha256 for half in halves)})
+        == len({*(tuple(h.transitions.observation[:, 0]) for h in halves)}) + 1
+    )
+    assert split_episodes(whole, 0.5, 0)[0].sha256 == halves[0].sha256
+
+
 def test_a_single_episode_is_split_by_rows():
     kept, held_out = split_episodes(_dataset([10]), held_out_share=0.2, seed=0)
     np.testing.assert_array_equal(kept.transitions.observation[:, 1], range(8))

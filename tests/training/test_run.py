@@ -337,10 +337,13 @@ def test_a_run_of_another_config_is_refused(interrupted: Path, finished_run: Pat
         assert snapshot(folder) == before
 
 
-def test_a_run_on_other_data_of_the_same_name_is_refused(interrupted: Path, pendulum_file: Path):
+def test_a_run_on_other_data_of_the_same_name_is_refused_before_a_fit(
+    interrupted: Path, pendulum_file: Path, monkeypatch: pytest.MonkeyPatch
+):
     tensors, metadata = storage.read_tensors(interrupted / "checkpoint.safetensors")
     storage.write_tensors(interrupted / "checkpoint.safetensors", tensors, metadata | {"dataset_sha256": "0123456789abcdef"})
     before = snapshot(interrupted)
+    monkeypatch.setattr("tether.training.run.fit_bonus", lambda *_: pytest.fail("fitted before it was refused"))
     with pytest.raises(TetherError, match=r"was trained on another dataset \(sha256 0123456789ab…\); choose another --run-dir"):
         quietly(small_config(pendulum_file), interrupted)
     assert snapshot(interrupted) == before

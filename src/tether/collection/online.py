@@ -24,6 +24,7 @@ from tether.collection.recording import Choose, Recorder, Recording, noisy, unif
 from tether.errors import TetherError
 from tether.evaluation.environments import action_limits
 from tether.networks import Actor
+from tether.policy import act
 from tether.types import Batch, Key, Metrics, Spec
 
 # Small networks, small batches and TD3's own learning rate, for speed. Pinned here, so that a new default for learning offline
@@ -132,11 +133,6 @@ def _learn(agent: TD3, state: TD3State, replay: Batch, size: int, key: Key, upda
 
     state, metrics = jax.lax.scan(one, state, update + jnp.arange(CHUNK // agent.critic_steps))
     return state, jax.tree.map(jnp.mean, metrics)
-
-
-@jax.jit
-def act(actor: Actor, observation: jax.Array) -> jax.Array:
-    return actor(observation)
 
 
 def chooser(actor: Actor) -> Choose:

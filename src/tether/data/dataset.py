@@ -32,7 +32,7 @@ class Dataset:
     spec: Spec
     name: str
     env_id: str | None
-    sha256: str  # of the file; of the columns where there is no file
+    sha256: str  # of the file; of the columns where there is no file; of the whole and the rows where it is a part
     notes: LoadNotes = field(default_factory=LoadNotes)
 
     @property

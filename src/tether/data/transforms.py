@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -73,6 +74,13 @@ def _select(dataset: Dataset, rows: np.ndarray, episode_ends: np.ndarray, episod
     transitions = Batch(*(np.asarray(column)[rows] for column in dataset.transitions))
     truncated = dataset.truncated[rows]
     truncated[episode_ends - 1] = np.asarray(transitions.terminated)[episode_ends - 1] == 0.0
+    # Other rows, another dataset: what is fitted to it must not be taken for a fit to the whole or to another part.
+    identity = hashlib.sha256(dataset.sha256.encode() + np.packbits(rows).tobytes()).hexdigest()
     return replace(
-        dataset, transitions=transitions, truncated=truncated, episode_ends=episode_ends, episode_returns=episode_returns
+        dataset,
+        transitions=transitions,
+        truncated=truncated,
+        episode_ends=episode_ends,
+        episode_returns=episode_returns,
+        sha256=identity,
     )

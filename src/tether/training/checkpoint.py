@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import jax
+import numpy as np
 
 from tether import config as configs
 from tether import storage
@@ -43,6 +44,15 @@ def save(folder: Path, state: RunState, progress: Progress) -> None:
 
 def load(folder: Path, template: RunState, config: configs.RunConfig, dataset_sha256: str) -> tuple[RunState, Progress] | None:
     """The state to go on from, or None where there is none yet. A checkpoint of another config or dataset is refused."""
+    found = find(folder, config, dataset_sha256)
+    if found is None:
+        return None
+    tensors, stored = found
+    return storage.unflatten_tree(template, tensors), stored
+
+
+def find(folder: Path, config: configs.RunConfig, dataset_sha256: str) -> tuple[dict[str, np.ndarray], Progress] | None:
+    """The same before there is a bonus to make a template from: a checkpoint that does not belong is refused here already."""
     path = folder / NAME
     if not path.exists():
         return None
@@ -55,7 +65,7 @@ def load(folder: Path, template: RunState, config: configs.RunConfig, dataset_sh
         raise TetherError(
             f"{path} was trained on another dataset (sha256 {stored.dataset_sha256[:12]}…); choose another --run-dir"
         )
-    return storage.unflatten_tree(template, tensors), stored
+    return tensors, stored
 
 
 def read_agent(folder: Path) -> tuple[Any, int, Progress]:

@@ -14,6 +14,7 @@ import jax.numpy as jnp
 
 from tether.agents import Agent
 from tether.bonuses import Bonus
+from tether.optimisation import copy_of
 from tether.types import Batch, Key, Metrics, Spec
 
 
@@ -26,9 +27,9 @@ class RunState(NamedTuple):
 
 
 def initial_state(agent: Agent, bonus_state: Any, spec: Spec, seed: int) -> RunState:
-    """The state before the first update. An epoch donates it, the bonus's with it: give a copy of what is needed later."""
+    """The state before the first update, with a copy of the bonus's: an epoch donates all of it, and a fit is used again."""
     key_init, _ = run_keys(seed)
-    return RunState(agent=_fresh_agent(agent, key_init, spec), bonus=bonus_state, step=jnp.zeros((), jnp.int32))
+    return RunState(agent=_fresh_agent(agent, key_init, spec), bonus=copy_of(bonus_state), step=jnp.zeros((), jnp.int32))
 
 
 @partial(jax.jit, static_argnames=("agent", "spec"))

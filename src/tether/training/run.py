@@ -68,6 +68,7 @@ def run(config: RunConfig, folder: Path, show: bool = True, say: Say = print) ->
         env_id = evaluation_environment(config, dataset)
         evaluator = Evaluator(env_id, dataset.spec, config.evaluation.episodes, config.evaluation.seed) if env_id else None
         try:
+            checkpoint.find(folder, config, dataset.sha256)  # what cannot go on is refused before an hour of fitting
             # Not before all that can be wrong with the settings has been found out: the folder is theirs from here on.
             if not (folder / "config.json").exists():
                 storage.write_json(folder / "config.json", configs.to_json(config))
