@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from tether.networks import MLP, Actor, Critics, LayerNorm, make_actor, make_critics, make_mlp, scale_to_bounds
+from tether.networks import MLP, Actor, Critics, LayerNorm, elu, make_actor, make_critics, make_mlp, scale_to_bounds
 from tether.types import Spec
 
 SPEC = Spec(observation_size=3, action_low=(-1.0, 0.0), action_high=(1.0, 4.0))
@@ -33,6 +33,13 @@ def test_layers_are_products_biases_and_activations_in_order():
 def test_activations(name, at_minus_one, at_two):
     network = MLP((jnp.ones((1, 1)),), (jnp.zeros(1),), None, (name,))
     np.testing.assert_allclose(network(jnp.array([[-1.0], [2.0]])), [[at_minus_one], [at_two]], rtol=1e-6)
+
+
+@pytest.mark.parametrize("x", [-1e4, -20.0, -1.0, -1e-4, 0.0, 1e-4, 1.0, 1e4])
+def test_elu_and_its_slope_are_those_of_jax(x: float):
+    (value, slope), (expected, expected_slope) = (jax.value_and_grad(function)(x) for function in (elu, jax.nn.elu))
+    assert abs(float(value - expected)) <= 2e-7
+    assert abs(float(slope - expected_slope)) <= 2e-7
 
 
 def test_layer_norm():
