@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
+from typing import Any, ClassVar, Literal, NamedTuple, get_args, get_origin, get_type_hints
 
 import jax
 import jax.numpy as jnp
@@ -24,6 +24,11 @@ UPDATES = 250  # an epoch's
 SMALL = {
     "batch_size": 32,
     "hidden_sizes": (16, 16),
+    "predictor_sizes": (32, 32, 32),
+    "target_sizes": (16, 16),
+    "embedding_size": 4,
+    "models": 3,
+    "bits": 14,
     "learning_rate": 3e-3,
     "learning_rate_actor": 3e-3,
     "learning_rate_critic": 3e-3,
@@ -113,9 +118,12 @@ def blob_action(observation: np.ndarray) -> np.ndarray:
 
 
 def two_blobs() -> Batch:
-    """Observations close around (-1, 0) and (1, 0), and in each blob one action but for a little noise."""
+    """Observations close around (-1, 0) and (1, 0), and in each blob one action but for a little noise.
+
+    One row in four is on the left: scaled halves would be mirror images, which a product of observation and action cannot tell.
+    """
     random = np.random.default_rng(4)
-    side = np.where(np.arange(ROWS) % 2 == 0, -1.0, 1.0)
+    side = np.where(np.arange(ROWS) % 4 == 0, -1.0, 1.0)
     observation = np.stack([side, np.zeros(ROWS)], axis=1) + 0.1 * random.normal(size=(ROWS, 2))
     action = blob_action(observation) + 0.02 * random.normal(size=(ROWS, 2))
     return transitions(action, 0.0, terminated=0.0, observation=observation)
@@ -138,6 +146,8 @@ class BowlState(NamedTuple):
 @dataclass(frozen=True)
 class Bowl:
     """A bonus of known shape, `floor + steepness |a - centre|^2`. The shape is its state: all bowls share what is compiled."""
+
+    has_action_gradient: ClassVar[bool] = True
 
     steps: int = 0
     batch_size: int = 1

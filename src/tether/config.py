@@ -159,6 +159,12 @@ def check(config: RunConfig) -> None:
             for number in value if isinstance(value, tuple) else (value,):
                 if isinstance(number, int | float):
                     _check_number(name, number, f"{section}.{name}")
+    if config.agent.follows_penalty and not config.bonus.has_action_gradient:
+        with_gradient = ", ".join(name for name, kind in BONUSES.items() if kind().has_action_gradient)
+        raise TetherError(
+            f"this bonus has no gradient in the action for the agent to follow; choose one of {with_gradient} "
+            "(its scores can still be looked at: tether bonus)"
+        )
     training, period = config.training, config.agent.critic_steps
     if config.epoch_steps < min(100, training.steps):
         raise TetherError(

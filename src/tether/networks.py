@@ -38,6 +38,22 @@ class MLP(eqx.Module):
         return x
 
 
+class Scaler(eqx.Module):
+    """Zero mean and unit variance by the moments of a dataset, feature by feature."""
+
+    mean: jax.Array
+    std: jax.Array
+
+    def __call__(self, x: jax.Array) -> jax.Array:
+        return (x - self.mean[None, :]) / self.std[None, :]
+
+
+def make_scaler(column: jax.Array) -> Scaler:
+    """By the moments of `(N, K)`. A feature that hardly varies is only centred: noise must not be blown up to unit size."""
+    std = jnp.std(column, axis=0)
+    return Scaler(jnp.mean(column, axis=0), jnp.where(std < 1e-6, 1.0, std))
+
+
 class LayerNorm(eqx.Module):
     """Zero mean and unit variance over the features, then a learned scale and offset."""
 

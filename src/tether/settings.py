@@ -80,6 +80,8 @@ def _converted(value: Any, hint: Any) -> Any:
     if get_origin(hint) is tuple:
         items = value.strip("()[] ").split(",") if isinstance(value, str) else list(value)
         kinds = get_args(hint)
+        if kinds[-1] is ...:
+            kinds = (kinds[0],) * max(len(items), 1)  # any number but none
         return tuple(_converted(item, kind) for item, kind in zip(items, kinds, strict=True))
     if hint is bool:
         return _BOOLEANS[str(value).lower()]
@@ -94,5 +96,6 @@ def _spell(hint: Any) -> str:
     if get_origin(hint) is Literal:
         return " or ".join(map(str, get_args(hint)))
     if get_origin(hint) is tuple:
-        return f"{len(get_args(hint))} numbers with a comma between, such as 256,256"
+        number = "" if get_args(hint)[-1] is ... else f"{len(get_args(hint))} "
+        return f"{number}numbers with a comma between, such as 256,256"
     return {int: "a whole number", float: "a number", bool: "true or false", str: "text"}[hint]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from problems import SPEC, as_dataset, linear_behaviour, linear_policy
 
-from tether.evaluation.discrimination import NOISE_LEVELS, auroc, auroc_by_kind, pairs_by_kind, score_kinds
+from tether.evaluation.discrimination import NOISE_LEVELS, auroc, auroc_by_kind, false_positives, pairs_by_kind, score_kinds
 
 
 @pytest.mark.parametrize(
@@ -74,3 +74,10 @@ def test_a_perfect_score_tells_all_kinds_apart_and_a_constant_one_none(dataset):
     assert min(perfect.values()) > 0.99
     blind = auroc_by_kind(score_kinds(lambda observation, action: np.ones(len(action)), dataset))
     assert set(blind.values()) == {0.5}
+
+
+def test_false_positives_are_the_known_at_or_above_what_catches_the_unknown():
+    unknown = np.arange(1.0, 101.0)  # 95 of 100 are at 6 or above
+    known = np.array([0.0, 5.0, 5.9, 6.0, 200.0])
+    assert false_positives(known, unknown) == 0.4
+    assert false_positives(known, unknown, recall=1.0) == 0.8

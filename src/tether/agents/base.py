@@ -16,6 +16,10 @@ from tether.types import Batch, Key, Metrics, Penalty, Spec
 
 class Agent(Protocol):
     @property
+    def follows_penalty(self) -> bool:
+        """Whether it needs the penalty's gradient in the action."""
+
+    @property
     def batch_size(self) -> int:
         """Rows in each of the batches that one update takes."""
 

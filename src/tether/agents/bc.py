@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -24,6 +24,8 @@ class BCState(NamedTuple):
 @dataclass(frozen=True)
 class BC:
     """TD3's actor and optimiser, so that the difference between the two is the method and not the network."""
+
+    follows_penalty: ClassVar[bool] = False
 
     batch_size: int = 256
     hidden_sizes: tuple[int, int] = (256, 256)  # tanh after the first, elu after the second

@@ -14,7 +14,7 @@ Beyond the paper: a slow average of the actor is kept beside the target, to be e
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -41,6 +41,8 @@ class TD3State(NamedTuple):
 @dataclass(frozen=True)
 class TD3:
     """Every knob of the agent; the paper's values."""
+
+    follows_penalty: ClassVar[bool] = True  # its actor goes down the bonus by its gradient
 
     bonus_weight_actor: float = 5.0  # the paper's beta_a: 5 for locomotion, 10 for manipulation
     bonus_weight_critic: float = 1.0  # the paper's beta_c: 1 for locomotion, 10 for manipulation

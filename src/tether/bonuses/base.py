@@ -15,6 +15,10 @@ from tether.types import Batch, Key, Metrics, Spec
 
 class Bonus(Protocol):
     @property
+    def has_action_gradient(self) -> bool:
+        """Whether an actor can follow `score` downhill. Without it the bonus is for agents that compare actions."""
+
+    @property
     def steps(self) -> int:
         """Gradient steps of the fit."""
 
@@ -40,4 +44,4 @@ class Bonus(Protocol):
         """What `score` needs of the fit, and no more."""
 
     def score(self, state: Any, observation: jax.Array, action: jax.Array, key: Key) -> jax.Array:
-        """`(B, O), (B, A) -> (B,)`: at least 0, small on pairs like the data, differentiable in the action."""
+        """`(B, O), (B, A) -> (B,)`: at least 0, small on pairs like the data, differentiable in the action if it says so."""

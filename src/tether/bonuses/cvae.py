@@ -13,7 +13,7 @@ Settled where the paper is silent (SPEC section 3):
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import ClassVar, Literal, NamedTuple
 
 import equinox as eqx
 import jax
@@ -48,6 +48,8 @@ class CVAEFitting(NamedTuple):
 @dataclass(frozen=True)
 class CVAE:
     """Every knob of the bonus; the paper's values."""
+
+    has_action_gradient: ClassVar[bool] = True
 
     steps: int = 50_000  # the paper's; a run says when the fit still improves at its end
     batch_size: int = 100

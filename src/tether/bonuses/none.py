@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -13,6 +14,8 @@ from tether.types import Batch, Key, Metrics, Spec
 @dataclass(frozen=True)
 class NoBonus:
     """Nothing to set."""
+
+    has_action_gradient: ClassVar[bool] = True  # zero, which is as good as any: nothing is to be followed
 
     @property
     def steps(self) -> int:

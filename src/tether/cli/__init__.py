@@ -19,6 +19,7 @@ COMMANDS = {
     "evaluate": "tether.cli.evaluate:evaluate",
     "collect": "tether.cli.collect:collect",
     "report": "tether.cli.report:report",
+    "bonus": "tether.cli.bonus:bonus",
     "data info": "tether.cli.data:info",
     "data list": "tether.cli.data:list_datasets",
     "demo": "tether.cli.demo:demo",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -37,6 +38,13 @@ def auroc(known: np.ndarray, unknown: np.ndarray) -> float:
 
     ranks = rankdata(np.concatenate([known, unknown]))[len(known) :]
     return float((ranks.sum() - len(unknown) * (len(unknown) + 1) / 2) / (len(known) * len(unknown)))
+
+
+def false_positives(known: np.ndarray, unknown: np.ndarray, recall: float = 0.95) -> float:
+    """The share of known pairs that a threshold calls unknown when it catches `recall` of the unknown ones."""
+    caught = math.ceil(recall * len(unknown))
+    threshold = np.sort(unknown)[len(unknown) - caught]
+    return float(np.mean(known >= threshold))
 
 
 def score_kinds(score: Score, dataset: Dataset, seed: int = 0) -> dict[str, np.ndarray]:

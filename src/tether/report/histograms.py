@@ -11,6 +11,7 @@ from tether.errors import TetherError
 from tether.report.figures import COLOURS, save_figure, style
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 BINS = 80
@@ -23,6 +24,11 @@ def draw_bonus_histograms(scores_by_kind: dict[str, np.ndarray], path: Path | st
     save_figure(histogram_figure(scores_by_kind, title), path)
 
 
+def draw_histogram_panels(scores_by_bonus: dict[str, dict[str, np.ndarray]], path: Path | str, title: str) -> None:
+    """The same for several bonuses, a panel each, as a PNG."""
+    save_figure(panels_figure(scores_by_bonus, title), path)
+
+
 def histogram_figure(scores_by_kind: dict[str, np.ndarray], title: str) -> Figure:
     """One outline per kind, in the order given, over common bins; the first kind, the data, is filled.
 
@@ -30,6 +36,37 @@ def histogram_figure(scores_by_kind: dict[str, np.ndarray], title: str) -> Figur
     """
     from matplotlib.figure import Figure
 
+    with style():
+        figure = Figure(figsize=(8.0, 4.6), layout="constrained")
+        axes = figure.subplots()
+        _draw(axes, scores_by_kind)
+        axes.set_title(title)
+        axes.legend()
+    return figure
+
+
+def panels_figure(scores_by_bonus: dict[str, dict[str, np.ndarray]], title: str) -> Figure:
+    """A panel per bonus, two in a row, with one legend for all."""
+    from matplotlib.figure import Figure
+
+    if not scores_by_bonus:
+        raise TetherError("cannot draw bonuses: none was given")
+    rows = -(-len(scores_by_bonus) // 2)
+    with style():
+        figure = Figure(figsize=(12.0, 1.2 + 3.4 * rows), layout="constrained")
+        panels = figure.subplots(rows, 2, squeeze=False).ravel()
+        for axes, (bonus, scores) in zip(panels, scores_by_bonus.items(), strict=False):
+            _draw(axes, scores)
+            axes.set_title(bonus)
+        for axes in panels[len(scores_by_bonus) :]:
+            axes.set_visible(False)
+        figure.suptitle(title)
+        handles, labels = panels[0].get_legend_handles_labels()
+        figure.legend(handles, labels, loc="outside lower center", ncols=4)
+    return figure
+
+
+def _draw(axes: Axes, scores_by_kind: dict[str, np.ndarray]) -> None:
     scores = {kind: np.asarray(values, float).ravel() for kind, values in scores_by_kind.items()}
     for kind, values in scores.items():
         if values.size == 0 or not np.all(np.isfinite(values)):
@@ -37,24 +74,18 @@ def histogram_figure(scores_by_kind: dict[str, np.ndarray], title: str) -> Figur
     if not scores:
         raise TetherError("cannot draw a bonus: no scores were given")
     edges, logarithmic = _bin_edges(list(scores.values()))
-    with style():
-        figure = Figure(figsize=(8.0, 4.6), layout="constrained")
-        axes = figure.subplots()
-        for index, (kind, values) in enumerate(scores.items()):
-            colour = COLOURS[index % len(COLOURS)]
-            counts, _ = np.histogram(np.clip(values, edges[0], edges[-1]), edges)
-            shares = counts / values.size
-            axes.stairs(shares, edges, color=colour, label=kind, linewidth=2.0)
-            if index == 0:
-                axes.stairs(shares, edges, color=colour, fill=True, alpha=0.25)
-        axes.set_xscale("log" if logarithmic else "linear")
-        axes.set_xlim(edges[0], edges[-1])
-        axes.set_ylim(bottom=0.0)
-        axes.set_xlabel("bonus")
-        axes.set_ylabel("share of pairs")
-        axes.set_title(title)
-        axes.legend()
-    return figure
+    for index, (kind, values) in enumerate(scores.items()):
+        colour = COLOURS[index % len(COLOURS)]
+        counts, _ = np.histogram(np.clip(values, edges[0], edges[-1]), edges)
+        shares = counts / values.size
+        axes.stairs(shares, edges, color=colour, label=kind, linewidth=2.0)
+        if index == 0:
+            axes.stairs(shares, edges, color=colour, fill=True, alpha=0.25)
+    axes.set_xscale("log" if logarithmic else "linear")
+    axes.set_xlim(edges[0], edges[-1])
+    axes.set_ylim(bottom=0.0)
+    axes.set_xlabel("bonus")
+    axes.set_ylabel("share of pairs")
 
 
 def _bin_edges(scores: list[np.ndarray]) -> tuple[np.ndarray, bool]:

@@ -1,0 +1,71 @@
+"""Counts of hashed pairs: how seldom the data has been near here.
+
+    b(s, a) = 1 / sqrt(n),  n = rows of the data with the same SimHash as (s, a)
+
+The hash is the signs of `bits` random projections of the scaled pair (Charikar 2002; for exploration Tang et al. 2017): pairs at
+a small angle share a bucket. A bucket that the data never fills has no 1 / sqrt(n); it scores `unseen`.
+Scores are steps, so they have **no gradient in the action**: an agent that climbs a bonus by its gradient cannot use this one and
+is refused; agents that compare actions can.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from tether.networks import Scaler, make_scaler
+from tether.types import Batch, Key, Metrics, Spec
+
+
+class CountState(NamedTuple):
+    projection: jax.Array  # (O + A, bits)
+    counts: jax.Array  # (2 ** bits,) float32
+    observation: Scaler
+    action: Scaler
+
+
+@dataclass(frozen=True)
+class Count:
+    """Every knob of the bonus."""
+
+    has_action_gradient: ClassVar[bool] = False
+
+    bits: int = 16  # 2 ** bits buckets
+    unseen: float = 2.0  # of an empty bucket; one row scores 1
+    held_out: float = 0.05  # share of the episodes that are not counted, to judge it by
+    seed: int = 0  # of the projections
+
+    @property
+    def steps(self) -> int:
+        return 0
+
+    @property
+    def batch_size(self) -> int:
+        return 1
+
+    def init(self, key: Key, spec: Spec, transitions: Batch) -> CountState:
+        projection = jax.random.normal(key, (spec.observation_size + spec.action_size, self.bits))
+        scalers = make_scaler(transitions.observation), make_scaler(transitions.action)
+        empty = CountState(projection, jnp.zeros(2**self.bits), *scalers)
+        buckets = bucket(empty, transitions.observation, transitions.action)
+        return empty._replace(counts=empty.counts.at[buckets].add(1.0))
+
+    def update(self, fitting: CountState, batch: Batch, key: Key) -> tuple[CountState, Metrics]:
+        return fitting, {}
+
+    def frozen(self, fitting: CountState) -> CountState:
+        return fitting
+
+    def score(self, state: CountState, observation: jax.Array, action: jax.Array, key: Key) -> jax.Array:
+        number = state.counts[bucket(state, observation, action)]
+        return jnp.where(number > 0, jax.lax.rsqrt(jnp.maximum(number, 1.0)), self.unseen)
+
+
+def bucket(state: CountState, observation: jax.Array, action: jax.Array) -> jax.Array:
+    """The bucket of each pair, `(B,)` int32: its bits are the signs of the projections."""
+    pair = jnp.concatenate([state.observation(observation), state.action(action)], axis=-1)
+    signs = (pair @ state.projection > 0.0).astype(jnp.int32)
+    return jnp.sum(signs << jnp.arange(signs.shape[1])[None, :], axis=1)

@@ -1,0 +1,89 @@
+"""Disagreement of forward models: "prediction of the outcome of its own actions", one of the paper's alternatives.
+
+    b(s, a) = sum over the entries of s' - s of the variance between the models' predictions
+
+A small ensemble learns s' - s from (s, a), in units of the data's standard deviation. Where the data decides, the models agree;
+elsewhere each goes its own way from its own first weights. All see the same batches (as in Pathak et al. 2019).
+Terminated rows are left out: a file without successors has none for them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import optax
+
+from tether.networks import MLP, Scaler, make_mlp, make_scaler
+from tether.optimisation import adam_init, adam_step
+from tether.types import Batch, Key, Metrics, Spec
+
+
+class ForwardNetworks(eqx.Module):
+    models: MLP  # stacked on axis 0
+    observation: Scaler
+    action: Scaler
+    change: Scaler  # of s' - s
+
+    def __call__(self, observation: jax.Array, action: jax.Array) -> jax.Array:
+        """Scaled changes as each model predicts them: `(B, O), (B, A) -> (models, B, O)`."""
+        pair = jnp.concatenate([self.observation(observation), self.action(action)], axis=-1)
+        return jax.vmap(lambda model: model(pair))(self.models)
+
+
+class ForwardFitting(NamedTuple):
+    networks: ForwardNetworks
+    optimiser: optax.OptState
+
+
+@dataclass(frozen=True)
+class Forward:
+    """Every knob of the bonus; five models as Pathak et al. have, sizes as TD3's."""
+
+    has_action_gradient: ClassVar[bool] = True
+
+    steps: int = 20_000
+    batch_size: int = 256
+    models: int = 5
+    hidden_sizes: tuple[int, ...] = (256, 256)  # relu
+    learning_rate: float = 3e-4
+    held_out: float = 0.05  # share of the episodes kept out of the fit, to judge it by
+    seed: int = 0  # of the fit
+
+    def init(self, key: Key, spec: Spec, transitions: Batch) -> ForwardFitting:
+        activations = (*("relu",) * len(self.hidden_sizes), "none")
+        size = spec.observation_size + spec.action_size
+
+        def one(key: Key) -> MLP:
+            return make_mlp(key, size, self.hidden_sizes, spec.observation_size, activations)
+
+        networks = ForwardNetworks(
+            models=jax.vmap(one)(jax.random.split(key, self.models)),
+            observation=make_scaler(transitions.observation),
+            action=make_scaler(transitions.action),
+            change=make_scaler(transitions.next_observation - transitions.observation),
+        )
+        return ForwardFitting(networks, adam_init(networks.models, self.learning_rate))
+
+    def update(self, fitting: ForwardFitting, batch: Batch, key: Key) -> tuple[ForwardFitting, Metrics]:
+        networks = fitting.networks
+        change = networks.change(batch.next_observation - batch.observation)
+        known = 1.0 - batch.terminated
+
+        def loss_of(models: MLP) -> jax.Array:
+            predicted = eqx.tree_at(lambda n: n.models, networks, models)(batch.observation, batch.action)
+            error = jnp.mean(jnp.square(predicted - change[None, :, :]), axis=-1)
+            return jnp.sum(jnp.mean(error * known[None, :], axis=1))  # each model's own mean, so that their number is no rate
+
+        loss, gradient = jax.value_and_grad(loss_of)(networks.models)
+        models, optimiser = adam_step(networks.models, gradient, fitting.optimiser, self.learning_rate)
+        return ForwardFitting(eqx.tree_at(lambda n: n.models, networks, models), optimiser), {"bonus/loss": loss / self.models}
+
+    def frozen(self, fitting: ForwardFitting) -> ForwardNetworks:
+        return fitting.networks
+
+    def score(self, state: ForwardNetworks, observation: jax.Array, action: jax.Array, key: Key) -> jax.Array:
+        return jnp.sum(jnp.var(state(observation, action), axis=0), axis=-1)

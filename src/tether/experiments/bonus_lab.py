@@ -1,0 +1,182 @@
+"""The bonus lab: every bonus fitted to one dataset and asked the same questions (the paper's figures 2 and 3, and the probe).
+
+Each bonus leaves one file, so that an interrupted lab goes on with the next one and a changed list of bonuses refits nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tether import settings, storage
+from tether.bonuses import BONUSES, Bonus
+from tether.data.dataset import Dataset
+from tether.data.transforms import split_episodes
+from tether.errors import TetherError, did_you_mean
+from tether.evaluation.discrimination import auroc, false_positives, pairs_by_kind
+from tether.experiments import probe
+from tether.policy import act
+from tether.report.progress import progress
+from tether.report.slices import Slice
+from tether.training.fit import FittedBonus, cache_folder, fit_bonus, fit_name, steps_done
+
+HELD_OUT = 0.05  # also of a bonus that holds nothing out for itself
+QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
+SLICE_POINTS = 41
+SLICE_DRAWS = 16  # a bonus may draw a latent: the picture shows the mean
+RATE_ROWS = 100_000
+MARKS = ("recorded action", "behaviour cloning", "probe: led by the bonus alone")
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One bonus of the lab."""
+
+    label: str  # as it was asked for: `cvae`, `cvae:elbo=sum`
+    bonus: Bonus
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What the lab found out about one bonus."""
+
+    label: str
+    record: dict[str, Any]  # plain, as in bonus.json
+    scores: dict[str, np.ndarray]  # by kind of action
+    slice: Slice
+
+
+def parse_entries(text: str, seed: int) -> list[Entry]:
+    """`cvae,rnd,cvae:elbo=sum`: names with commas between, each with its own settings after colons."""
+    entries = []
+    for label in text.split(","):
+        name, *changes = label.strip().split(":")
+        if name not in BONUSES or name == "none":
+            known = [known for known in BONUSES if known != "none"]
+            raise TetherError(f"there is no bonus {name!r} for the lab{did_you_mean(name, known)}")
+        bonus = replace(BONUSES[name](), seed=seed)
+        for change in changes:
+            setting, value = settings.parse(change)
+            value = re.sub(r"(?<=\d)x(?=\d)", ",", value)  # sizes such as 256x256: commas are taken
+            bonus = settings.changed(bonus, setting, value, name)
+        entries.append(Entry(label.strip(), bonus))
+    if len({entry.label for entry in entries}) < len(entries):
+        raise TetherError(f"--bonuses is {text!r}; a bonus is named twice")
+    return entries
+
+
+def run_lab(entries: list[Entry], dataset: Dataset, folder: Path, probe_steps: int, seed: int, say: Say) -> list[Finding]:
+    """Examine each bonus, or take what an earlier lab left in `folder`."""
+    kept, held_out = split_episodes(dataset, HELD_OUT, seed)
+    findings = []
+    cloned = None
+    for number, entry in enumerate(entries, start=1):
+        place = folder / "bonuses" / f"{entry.label.replace(':', '-').replace('=', '-')}.safetensors"
+        identity = {"fit": fit_name(entry.bonus, dataset), "probe_steps": probe_steps, "seed": seed}
+        finding = _read(place, entry.label, identity)
+        if finding is None:
+            if cloned is None:
+                with progress("cloning, for comparison", probe_steps) as bar:
+                    cloned = probe.clone(kept, probe_steps, seed, bar.update)
+            say(f"{number} of {len(entries)}: {entry.label}")
+            finding = _examine(entry, dataset, kept, held_out, cloned, probe_steps, seed)
+            _write(place, finding, identity)
+        else:
+            say(f"{number} of {len(entries)}: {entry.label} is done already")
+        findings.append(finding)
+    return findings
+
+
+def _examine(
+    entry: Entry, dataset: Dataset, kept: Dataset, held_out: Dataset, cloned: Any, probe_steps: int, seed: int
+) -> Finding:
+    start = steps_done(entry.bonus, dataset, cache_folder())
+    with progress(f"fitting {entry.label}", max(entry.bonus.steps, 1), start=start) as bar:
+        fitted = fit_bonus(entry.bonus, dataset, cache_folder(), lambda step, record: bar.update(step, **record))
+    observation, actions = pairs_by_kind(held_out, seed)
+    scores = {kind: fitted.score(observation, action, seed) for kind, action in actions.items()}
+    probed = None
+    if entry.bonus.has_action_gradient:
+        with progress(f"probing {entry.label}", probe_steps) as bar:
+            probed = probe.probe(fitted, kept, probe_steps, seed, bar.update)
+    record = {
+        "bonus": entry.label,
+        "settings": settings.to_plain(entry.bonus),
+        "kinds": {kind: _summary(scores["data"], values) for kind, values in scores.items()},
+        "fit_seconds": fitted.report.seconds,
+        "fit_looks_short": fitted.report.looks_short,
+        "pairs_per_second": _scoring_rate(fitted, dataset),
+        "probe": None,
+    }
+    if probed is not None:
+        found = probe.distances(probed, cloned, held_out, seed)
+        record["probe"] = asdict(found) | {"share": found.share}
+    return Finding(entry.label, record, scores, _slice(fitted, held_out, probed, cloned, seed))
+
+
+def _summary(data: np.ndarray, values: np.ndarray) -> dict[str, Any]:
+    """Mean and quantiles, and how well the kind is told from the data."""
+    found: dict[str, Any] = {"mean": float(np.mean(values))}
+    found |= {f"q{100 * q:02.0f}": float(value) for q, value in zip(QUANTILES, np.quantile(values, QUANTILES), strict=True)}
+    if values is not data:
+        found |= {"auroc": auroc(data, values), "false_positives": false_positives(data, values)}
+    return found
+
+
+def _scoring_rate(fitted: FittedBonus, dataset: Dataset) -> float:
+    """Pairs a second, of as many as the dataset has up to a limit. The first call has compiled already."""
+    rows = slice(0, RATE_ROWS)
+    observation, action = (np.asarray(column[rows]) for column in dataset.transitions[:2])
+    began = time.perf_counter()
+    fitted.score(observation, action)
+    return len(observation) / (time.perf_counter() - began)
+
+
+def _slice(fitted: FittedBonus, held_out: Dataset, probed: Any, cloned: Any, seed: int) -> Slice:
+    """Around the recorded pair whose action is the most central of a few: at the bounds half the picture would be missing."""
+    rows = np.random.default_rng(seed).permutation(held_out.size)[:200]
+    low, high = np.asarray(held_out.spec.action_low), np.asarray(held_out.spec.action_high)
+    actions = np.asarray(held_out.transitions.action)
+    off_centre = np.abs((actions[rows, :2] - (low + high)[:2] / 2) / (high - low)[:2]).max(axis=1)
+    row = rows[np.argmin(off_centre)]
+    observation, recorded = np.asarray(held_out.transitions.observation)[row], actions[row]
+    axes = [np.linspace(low[i], high[i], SLICE_POINTS) for i in range(min(2, len(low)))]
+    grid = np.stack([axis.ravel() for axis in np.meshgrid(*axes)], axis=1)
+    pairs = np.tile(recorded, (len(grid), 1))
+    pairs[:, : len(axes)] = grid
+    observations = np.tile(observation, (len(grid), 1))
+    draws = [fitted.score(observations, pairs, draw) for draw in range(SLICE_DRAWS)]
+    actors = zip(MARKS[1:], (cloned, probed), strict=True)
+    led = {label: np.asarray(act(actor, observation[None, :]))[0] for label, actor in actors if actor is not None}
+    marks = {MARKS[0]: recorded} | led
+    return Slice(axes, np.mean(draws, axis=0).reshape((SLICE_POINTS,) * len(axes)), marks)
+
+
+def _write(place: Path, finding: Finding, identity: dict[str, Any]) -> None:
+    tensors = {f"scores/{kind}": values for kind, values in finding.scores.items()}
+    tensors |= {f"axis/{number}": axis for number, axis in enumerate(finding.slice.axes)}
+    tensors |= {"slice": finding.slice.scores} | {f"mark/{label}": action for label, action in finding.slice.marks.items()}
+    storage.write_tensors(place, tensors, {"record": json.dumps(finding.record), "identity": json.dumps(identity)})
+
+
+def _read(place: Path, label: str, identity: dict[str, Any]) -> Finding | None:
+    """What an earlier lab found, if it asked the same."""
+    if not place.exists():
+        return None
+    tensors, metadata = storage.read_tensors(place)
+    if metadata.get("identity") != json.dumps(identity):
+        return None
+    record = json.loads(metadata["record"])
+    scores = {kind: tensors[f"scores/{kind}"] for kind in record["kinds"]}
+    axes = [tensors[name] for name in sorted(tensors) if name.startswith("axis/")]
+    marks = {label: tensors[f"mark/{label}"] for label in MARKS if f"mark/{label}" in tensors}
+    return Finding(label, record, scores, Slice(axes, tensors["slice"], marks))

@@ -1,0 +1,94 @@
+"""The lab on a small dataset: what it asks of each bonus, what it leaves, and what it does not do twice."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from problems import as_dataset, two_blobs
+
+from tether.bonuses import CVAE, RND, Count
+from tether.errors import TetherError
+from tether.experiments.bonus_lab import parse_entries, run_lab
+from tether.training.fit import fit_bonus
+
+DATASET = as_dataset(two_blobs())
+TINY = "cvae:hidden_sizes=16x16:steps=200:learning_rate=3e-3,count:bits=10"
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TETHER_CACHE", str(tmp_path / "cache"))
+
+
+def test_a_list_of_bonuses_with_settings_of_their_own():
+    entries = parse_entries("cvae, rnd:embedding_size=8:predictor_sizes=64x32x16, count", seed=3)
+    assert [entry.label for entry in entries] == ["cvae", "rnd:embedding_size=8:predictor_sizes=64x32x16", "count"]
+    assert [entry.bonus for entry in entries] == [
+        CVAE(seed=3),
+        RND(seed=3, embedding_size=8, predictor_sizes=(64, 32, 16)),
+        Count(seed=3),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("cave", "there is no bonus 'cave' for the lab; did you mean cvae?"),
+        ("none", "there is no bonus 'none' for the lab"),
+        ("cvae:elbow=sum", "no setting cvae.elbow; did you mean cvae.elbo?"),
+        ("cvae:elbo=some", "cvae.elbo is 'some'; it takes mean or sum"),
+        ("cvae:elbo", "write it as NAME=VALUE"),
+        ("rnd,rnd", "a bonus is named twice"),
+    ],
+)
+def test_a_list_that_cannot_be_read_is_one_message(text: str, message: str):
+    with pytest.raises(TetherError) as raised:
+        parse_entries(text, seed=0)
+    assert message in str(raised.value)
+
+
+def test_what_the_lab_finds_and_that_it_finds_it_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    said: list[str] = []
+    cvae, count = run_lab(parse_entries(TINY, 0), DATASET, tmp_path / "lab", probe_steps=600, seed=0, say=said.append)
+    assert said == [f"1 of 2: {cvae.label}", "2 of 2: count:bits=10"]
+
+    uniform, near = (cvae.record["kinds"][kind] for kind in ("uniform", "noise 0.05"))
+    assert uniform["auroc"] > 0.9 > near["auroc"]
+    assert uniform["false_positives"] < near["false_positives"]
+    assert "auroc" not in cvae.record["kinds"]["data"]
+    assert cvae.record["kinds"]["data"]["q05"] <= cvae.record["kinds"]["data"]["q50"] <= cvae.record["kinds"]["data"]["q95"]
+    assert cvae.record["probe"]["share"] < 0.2  # the bonus leads where the data is
+    assert cvae.record["pairs_per_second"] > 0.0
+    assert count.record["probe"] is None  # nothing to follow
+    assert list(cvae.slice.marks) == ["recorded action", "behaviour cloning", "probe: led by the bonus alone"]
+    assert list(count.slice.marks) == ["recorded action", "behaviour cloning"]
+    assert cvae.slice.scores.shape == (41, 41)
+    # Along axis 1 runs the first action in [-1, 1], along axis 0 the second in [0, 4]; low near what was recorded.
+    second, first = np.unravel_index(cvae.slice.scores.argmin(), cvae.slice.scores.shape)
+    recorded = cvae.slice.marks["recorded action"]
+    assert abs(cvae.slice.axes[0][first] - recorded[0]) < 0.4
+    assert abs(cvae.slice.axes[1][second] - recorded[1]) < 0.8
+
+    monkeypatch.setattr("tether.experiments.bonus_lab.fit_bonus", lambda *_: pytest.fail("fitted again"))
+    again = run_lab(parse_entries(TINY, 0), DATASET, tmp_path / "lab", probe_steps=600, seed=0, say=said.append)
+    assert said[2:] == [f"1 of 2: {cvae.label} is done already", "2 of 2: count:bits=10 is done already"]
+    assert [json.dumps(finding.record) for finding in again] == [json.dumps(cvae.record), json.dumps(count.record)]
+    assert list(again[0].scores) == list(cvae.scores)
+    np.testing.assert_array_equal(again[0].scores["data"], cvae.scores["data"])
+
+
+def test_a_lab_that_asks_for_something_else_starts_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    entries = parse_entries("count:bits=6", 0)
+    run_lab(entries, DATASET, tmp_path, probe_steps=2, seed=0, say=lambda text: None)
+    fits: list[int] = []
+
+    def counted(*arguments):
+        fits.append(1)
+        return fit_bonus(*arguments)
+
+    monkeypatch.setattr("tether.experiments.bonus_lab.fit_bonus", counted)
+    run_lab(entries, DATASET, tmp_path, probe_steps=4, seed=0, say=lambda text: None)
+    assert fits == [1]

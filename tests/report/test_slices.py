@@ -1,0 +1,36 @@
+"""The landscape of a bonus: a map for two action dimensions, a line for one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tether.errors import TetherError
+from tether.report.slices import Slice, draw_slices, slices_figure
+
+AXIS = np.linspace(-1.0, 1.0, 5)
+MARKS = {"recorded action": np.array([0.5, -0.5, 0.1]), "behaviour cloning": np.array([0.0, 0.0, 0.0])}
+MAP = Slice([AXIS, AXIS], np.add.outer(AXIS**2, AXIS**2), MARKS)
+LINE = Slice([AXIS], AXIS**2, {"recorded action": np.array([0.5])})
+
+
+def test_a_panel_for_each_bonus_with_its_marks_where_the_actions_are():
+    figure = slices_figure({"one": MAP, "two": LINE}, "title")
+    first, second = (axes for axes in figure.axes if axes.get_title())
+    assert [axes.get_title() for axes in (first, second)] == ["one", "two"]
+    marks = {line.get_label(): line.get_xydata()[0].tolist() for line in first.lines}
+    assert marks == {"recorded action": [0.5, -0.5], "behaviour cloning": [0.0, 0.0]}
+    assert second.lines[1].get_xydata()[0].tolist() == [0.5, 0.25]  # on the line
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["recorded action", "behaviour cloning"]
+
+
+def test_a_flat_bonus_can_be_drawn(tmp_path: Path):
+    draw_slices({"flat": Slice([AXIS, AXIS], np.full((5, 5), 2.0), MARKS)}, tmp_path / "slices.png", "flat")
+    assert (tmp_path / "slices.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_nothing_to_draw_is_said():
+    with pytest.raises(TetherError, match="none was given"):
+        slices_figure({}, "")
