@@ -50,12 +50,12 @@ def test_the_example_of_the_package_does_what_it_shows(pendulum_file: Path, fini
     lines = [line.split("#")[0].strip(" >") for line in (tether.__doc__ or "").splitlines() if line.startswith(">>>")]
     text = "\n".join(lines)
     for shown, small in {
-        '"hopper-medium-tether"': repr(str(pendulum_file)),
+        '"halfcheetah-medium-tether"': repr(str(pendulum_file)),
         "tether.CVAE()": "tether.CVAE(steps=3000, latent_size=2, **SMALL)",
         "tether.TD3()": "tether.TD3(**SMALL)",
         "steps=50_000": "steps=200, epoch_steps=100",
         "episodes=10": "episodes=2",
-        '"hopper.safetensors"': repr(str(tmp_path / "pendulum.safetensors")),
+        '"halfcheetah.safetensors"': repr(str(tmp_path / "pendulum.safetensors")),
     }.items():
         assert shown in text
         text = text.replace(shown, small)

@@ -64,6 +64,7 @@ def test_every_file(path: Path):
         ("evaluation", ("agents", "bonuses", "training", "report", "cli")),
         ("training", ("cli",)),
         ("collection", ("cli",)),
+        ("experiments", ("cli",)),
     ],
 )
 def test_a_package_does_not_reach_up(package: str, forbidden: tuple[str, ...]):

@@ -1,12 +1,12 @@
 """Tether: offline reinforcement learning by anti-exploration.
 
 >>> import tether
->>> dataset = tether.load_dataset("hopper-medium-tether")        # doctest: +SKIP
+>>> dataset = tether.load_dataset("halfcheetah-medium-tether")        # doctest: +SKIP
 >>> bonus = tether.fit(tether.CVAE(), dataset)                   # doctest: +SKIP
 >>> policy = tether.train(tether.TD3(), dataset, bonus, steps=50_000)  # doctest: +SKIP
 >>> tether.evaluate(policy, episodes=10)["score"]                # doctest: +SKIP
->>> policy.save("hopper.safetensors")                            # doctest: +SKIP
->>> tether.load_policy("hopper.safetensors")(observation)        # doctest: +SKIP
+>>> policy.save("halfcheetah.safetensors")                            # doctest: +SKIP
+>>> tether.load_policy("halfcheetah.safetensors")(observation)        # doctest: +SKIP
 
 Names are imported when they are first used, so that `tether --help` does not wait for JAX.
 """
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from tether.agents import BC, TD3
     from tether.api import evaluate, fit, train
-    from tether.bonuses import CVAE, NoBonus
+    from tether.bonuses import CVAE, RND, Classifier, Count, Forward, NoBonus, RNDFiLM
     from tether.data import Dataset, load_dataset
     from tether.errors import TetherError
     from tether.policy import Policy, load_policy
@@ -28,6 +28,11 @@ _HOMES = {
     "BC": "tether.agents",
     "TD3": "tether.agents",
     "CVAE": "tether.bonuses",
+    "RND": "tether.bonuses",
+    "RNDFiLM": "tether.bonuses",
+    "Classifier": "tether.bonuses",
+    "Count": "tether.bonuses",
+    "Forward": "tether.bonuses",
     "NoBonus": "tether.bonuses",
     "Dataset": "tether.data",
     "load_dataset": "tether.data",
@@ -43,11 +48,16 @@ _HOMES = {
 __all__ = [
     "BC",
     "CVAE",
+    "RND",
     "TD3",
     "Batch",
+    "Classifier",
+    "Count",
     "Dataset",
+    "Forward",
     "NoBonus",
     "Policy",
+    "RNDFiLM",
     "Spec",
     "TetherError",
     "evaluate",

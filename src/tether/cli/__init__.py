@@ -42,9 +42,9 @@ options:
   --version    show the version
 
 examples:
-  tether data info hopper-medium-tether
-  tether train --dataset hopper-medium-tether --preset quick --run-dir runs/hopper
-  tether evaluate runs/hopper --episodes 10
+  tether data info halfcheetah-medium-tether
+  tether train --dataset halfcheetah-medium-tether --preset quick --run-dir runs/first
+  tether evaluate runs/first --episodes 10
 """
 
 

@@ -19,7 +19,7 @@ def bonus(dataset: str, /, bonuses: str = ALL, out: Path = Path("bonus-lab"), se
     Writes bonus.json, histograms.png and slices.png. Interrupted, the same command goes on where it stopped.
 
     Examples:
-        tether bonus hopper-medium-tether
+        tether bonus halfcheetah-medium-tether
         tether bonus hopper_medium-v2.hdf5 --bonuses cvae,rnd,rnd-film --out lab/hopper
         tether bonus hopper_medium-v2.hdf5 --bonuses cvae,cvae:elbo=sum,cvae:hidden_sizes=256x256
 
