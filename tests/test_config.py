@@ -217,8 +217,6 @@ PLAIN = configs.to_json(RunConfig("some.hdf5"))
 @pytest.mark.parametrize(
     ("plain", "message"),
     [
-        (without(PLAIN, "agent", "discount"), "setting agent.discount is missing"),
-        (without(PLAIN, "training", "steps"), "setting training.steps is missing"),
         (without(PLAIN, "seed"), "setting seed is missing"),
         (without(PLAIN, "dataset"), "setting dataset is missing"),
         (without(PLAIN, "bonus"), "the settings of bonus are missing"),
@@ -238,6 +236,14 @@ def test_json_that_is_not_a_whole_config_is_refused(plain: Any, message: str):
     with pytest.raises(TetherError) as raised:
         configs.from_json(plain)
     assert str(raised.value).startswith(message)
+
+
+def test_a_setting_that_is_newer_than_the_file_has_its_default():
+    changed = configs.to_json(configs.make_config("some.hdf5", overrides={"agent.discount": 0.9, "training.steps": 1_000}))
+    for section, name in (("agent", "discount"), ("training", "steps")):
+        assert configs.from_json(without(changed, section, name)) == configs.override(
+            configs.from_json(changed), f"{section}.{name}", PLAIN[section][name]
+        )
 
 
 # Comparing

@@ -22,6 +22,7 @@ class TrainingConfig:
     log_every: int = 1_000  # steps of one compiled epoch, and of one line in metrics.jsonl
     evaluate_every: int = 5_000
     checkpoint_every: int = 5_000
+    reward_penalty: float = 0.0  # bonuses subtracted from each recorded reward: the paper's naive form, to compare with
     value_limit: float = 1e5  # stop when |Q| passes it; rewards are in [0, 1], so a sound Q is below 1 / (1 - discount) = 100
 
 
@@ -114,7 +115,10 @@ def to_json(config: RunConfig) -> dict[str, Any]:
 
 
 def from_json(plain: dict[str, Any]) -> RunConfig:
-    """The config that `to_json` wrote. An unknown, missing or mistyped field is an error, never passed over."""
+    """The config that `to_json` wrote. An unknown or mistyped field is an error, never passed over.
+
+    A setting that is not there is newer than the file. It gets its default, which for a new setting is what was done before it.
+    """
     kinds = {"training": TrainingConfig, "evaluation": EvaluationConfig}
     parts: dict[str, Any] = {}
     if not isinstance(plain, dict):
@@ -124,7 +128,7 @@ def from_json(plain: dict[str, Any]) -> RunConfig:
             raise TetherError(f"the settings of {section} are missing")
         given = dict(plain[section])
         kind = _choose(section, str(given.pop("name", None))) if section in REGISTRIES else kinds[section]
-        parts[section] = settings.build(kind, given, section)
+        parts[section] = settings.build(kind, settings.to_plain(kind()) | given, section)
     rest = {name: value for name, value in plain.items() if name not in SECTIONS}
     config = settings.build(RunConfig, rest, "", **parts)
     check(config)

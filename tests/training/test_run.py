@@ -27,6 +27,7 @@ from pendulum import (
     state_of,
     write_episodes,
 )
+from problems import ROWS, SPEC, Bowl, bowl_state, linear_behaviour
 
 from tether import storage
 from tether.data import load_dataset
@@ -34,8 +35,8 @@ from tether.errors import TetherError
 from tether.policy import act, load_policy
 from tether.training import checkpoint
 from tether.training.epoch import train_epoch
-from tether.training.fit import cache_folder, fit_name, steps_done
-from tether.training.run import find_result
+from tether.training.fit import FitReport, FittedBonus, cache_folder, fit_name, steps_done
+from tether.training.run import find_result, penalised
 
 CONTENT = {"config.json", "metrics.jsonl", "tensorboard", "checkpoint.safetensors", "policy.safetensors", "curves.png"}
 
@@ -321,6 +322,24 @@ def test_an_environment_that_does_not_fit_is_found_out_before_anything_is_comput
         quietly(small_config(pendulum_file, evaluation__env_id=env_id), tmp_path / "run")
     assert names(tmp_path / "run") == set()  # free for the same command with the name put right
     assert not (tmp_path / "cache").exists()
+
+
+# The naive form
+
+
+def test_bonuses_are_subtracted_from_the_rewards_where_asked():
+    rows = linear_behaviour()
+    bonus = FittedBonus(Bowl(), bowl_state(floor=2.0), SPEC, FitReport(0, 0.0))  # 2 everywhere
+    assert penalised(rows, bonus, 0.0) is rows
+    less = penalised(rows._replace(reward=np.ones(ROWS, np.float32)), bonus, 0.25)
+    np.testing.assert_allclose(less.reward, 0.5)
+    np.testing.assert_array_equal(less.action, rows.action)
+
+
+def test_a_penalty_on_the_rewards_changes_what_is_learnt(finished_run: Path, pendulum_file: Path, tmp_path: Path):
+    naive = quietly(small_config(pendulum_file, training__reward_penalty="1.0"), tmp_path / "naive")
+    plain = storage.read_json(finished_run / "result.json")
+    assert naive["evaluations"] != plain["evaluations"]
 
 
 # Folders that are not this run's

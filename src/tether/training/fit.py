@@ -118,8 +118,11 @@ def fit_bonus(bonus: Bonus, dataset: Dataset, cache: Path | None = None, on_epoc
 
 
 def steps_done(bonus: Bonus, dataset: Dataset, cache: Path) -> int:
-    """How far an interrupted fit has come; 0 where there is none."""
-    place = _partial(_place(bonus, dataset, cache))
+    """How far an earlier fit has come: all the way, or to where it was interrupted; 0 where there is none."""
+    place = _place(bonus, dataset, cache)
+    if place.exists():
+        return bonus.steps
+    place = _partial(place)
     return _read(place)[1].steps if place.exists() else 0
 
 

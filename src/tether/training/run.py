@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import jax.numpy as jnp
+import numpy as np
 
 from tether import config as configs
 from tether import storage
@@ -150,7 +151,7 @@ def _train(m: Materials, evaluator: Evaluator | None, stop: StopRequest, began: 
     if restored is not None:
         state, known = restored
         say(f"going on from step {int(state.step):,}")
-    transitions = Batch(*map(jnp.asarray, m.dataset.transitions))
+    transitions = Batch(*map(jnp.asarray, penalised(m.dataset.transitions, m.bonus, training.reward_penalty)))
     _, key = run_keys(config.seed)
     step, first_step, saved = int(state.step), int(state.step), int(state.step)
     clock = _EpochClock()
@@ -182,6 +183,14 @@ def _train(m: Materials, evaluator: Evaluator | None, stop: StopRequest, began: 
                 say(f"interrupted at step {step:,}; the same command goes on from there")
                 raise KeyboardInterrupt
     return _finish(m, state, log, known.seconds + time.perf_counter() - began, clock.rate(config.epoch_steps), first_step)
+
+
+def penalised(transitions: Batch, bonus: FittedBonus, weight: float) -> Batch:
+    """The transitions with `weight` bonuses of each recorded pair subtracted from its reward (the paper's naive form)."""
+    if weight == 0.0:
+        return transitions
+    scores = bonus.score(np.asarray(transitions.observation), np.asarray(transitions.action))
+    return transitions._replace(reward=transitions.reward - np.float32(weight) * scores)
 
 
 def _finish(
