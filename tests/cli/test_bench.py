@@ -15,6 +15,7 @@ from tether.benchmark import speed
 def test_one_run_measures_everything(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
     monkeypatch.setattr(speed, "PRODUCT_SIZE", 64)
     monkeypatch.setattr(speed, "ROWS", 300)
+    monkeypatch.setattr(speed, "PAIRS", 400)
     monkeypatch.setattr(speed, "ROW_COUNTS", (100, 300, 10_000))
     out = tmp_path / "new" / "speed.json"
     arguments = ["bench", "--steps", "2", "--repetitions", "1", "--most-rows", "300", "--out", str(out)]
@@ -24,10 +25,12 @@ def test_one_run_measures_everything(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert [(found["name"], found["rows"]) for found in report["measurements"]] == [
         ("TD3-CVAE", 300),
         ("TD3, no bonus", 300),
-        ("fit of the CVAE", 300),
+        *((f"fit of {name}", 300) for name in ("cvae", "rnd", "rnd-film", "classifier", "forward")),
+        *((f"scores of {name}, pairs", 400) for name in ("cvae", "rnd", "rnd-film", "count", "classifier", "forward")),
         ("TD3, no bonus, 1e2 rows", 100),
         ("TD3, no bonus, 3e2 rows", 300),
     ]
+    assert len(report["measurements"]) == speed.number_of_measurements((100, 300))
     for found in report["measurements"]:
         assert {"steps_per_second", "gflop_per_step", "share_of_limit", "compile_seconds"} < found.keys()
     assert (report["observation_size"], report["action_size"]) == (17, 6)

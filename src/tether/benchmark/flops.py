@@ -1,51 +1,91 @@
-"""Floating-point operations of the matrix products in one update. Elementwise work is not counted, so shares are a little low."""
+"""Floating-point operations of matrix products, counted in the traced program.
+
+Elementwise work is left out, so shares of the limit are a little low.
+"""
 
 from __future__ import annotations
 
-import itertools
+import math
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
 
-from tether.agents import TD3
-from tether.bonuses import CVAE, Bonus
-from tether.types import Spec
+import jax
+import jax.numpy as jnp
 
+from tether.agents import Agent
+from tether.bonuses import Bonus
+from tether.types import Batch, Spec
 
-def layer_flops(sizes: tuple[int, ...]) -> list[int]:
-    """Of each layer, for one row: a multiplication and an addition for each weight."""
-    return [2 * inputs * outputs for inputs, outputs in itertools.pairwise(sizes)]
-
-
-def forward(sizes: tuple[int, ...]) -> int:
-    return sum(layer_flops(sizes))
-
-
-def training(sizes: tuple[int, ...]) -> int:
-    """Forward, gradient of the weights, and gradient of every layer's input but the first, which nothing asks for."""
-    layers = layer_flops(sizes)
-    return 3 * sum(layers) - layers[0]
+DATA_ROWS = 10  # of the data that a bonus is made from; no product depends on it
 
 
-def cvae_sizes(bonus: CVAE, spec: Spec) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    encoder = (spec.observation_size + spec.action_size, *bonus.hidden_sizes, 2 * bonus.latent_size)
-    decoder = (spec.observation_size + bonus.latent_size, *bonus.hidden_sizes, spec.action_size)
-    return encoder, decoder
+def of(program: Callable[..., Any], *arguments: Any) -> int:
+    """Of one call. Arguments may be shapes; nothing is computed."""
+    return _count(jax.make_jaxpr(program)(*arguments).jaxpr)
 
 
-def bonus_forward(bonus: Bonus, spec: Spec) -> int:
-    return sum(map(forward, cvae_sizes(bonus, spec))) if isinstance(bonus, CVAE) else 0
-
-
-def td3_step(agent: TD3, bonus: Bonus, spec: Spec) -> float:
+def agent_step(agent: Agent, bonus: Bonus, spec: Spec) -> float:
     """Per critic step: an update's operations, divided by its critic steps."""
-    actor = (spec.observation_size, *agent.hidden_sizes, spec.action_size)
-    critic = (spec.observation_size + spec.action_size, *agent.hidden_sizes, 1)
-    scored = bonus_forward(bonus, spec)
-    target_side = forward(actor) + 2 * forward(critic) + scored
-    critic_side = 2 * training(critic)
-    # The actor's gradient passes through Q_1 and the bonus to the action: their inputs' gradients, not their weights'.
-    actor_side = training(actor) + 2 * forward(critic) + 2 * scored
-    return agent.batch_size * (target_side + critic_side + actor_side / agent.critic_steps)
+
+    def update(key: jax.Array, batches: Batch) -> Any:
+        key_agent, key_bonus, key_update = jax.random.split(key, 3)
+        scorer = bonus.frozen(bonus.init(key_bonus, spec, rows(spec, DATA_ROWS)))
+        return agent.update(agent.init(key_agent, spec), batches, key_update, partial(bonus.score, scorer))
+
+    whole = of(update, jax.random.key(0), rows(spec, agent.critic_steps, agent.batch_size))
+    return (whole - _init(bonus, spec)) / agent.critic_steps
 
 
-def cvae_fit_step(bonus: CVAE, spec: Spec) -> float:
-    encoder, decoder = cvae_sizes(bonus, spec)
-    return bonus.batch_size * (training(encoder) + 3 * forward(decoder))  # the decoder's input has the latent in it
+def fit_step(bonus: Bonus, spec: Spec) -> float:
+    """Of one step of a bonus's fit."""
+
+    def update(key: jax.Array, batch: Batch) -> Any:
+        key_init, key_update = jax.random.split(key)
+        return bonus.update(bonus.init(key_init, spec, rows(spec, DATA_ROWS)), batch, key_update)
+
+    return of(update, jax.random.key(0), rows(spec, bonus.batch_size)) - _init(bonus, spec)
+
+
+def score(bonus: Bonus, spec: Spec) -> float:
+    """Of scoring one pair."""
+
+    def scores(key: jax.Array, batch: Batch) -> Any:
+        key_init, key_score = jax.random.split(key)
+        state = bonus.frozen(bonus.init(key_init, spec, rows(spec, DATA_ROWS)))
+        return bonus.score(state, batch.observation, batch.action, key_score)
+
+    return of(scores, jax.random.key(0), rows(spec, 1)) - _init(bonus, spec)
+
+
+def rows(spec: Spec, *lead: int) -> Batch:
+    observation, action, column = (jnp.zeros((*lead, *size)) for size in ((spec.observation_size,), (spec.action_size,), ()))
+    return Batch(observation, action, column, observation, column)
+
+
+def _init(bonus: Bonus, spec: Spec) -> int:
+    """Making a bonus may itself hash the data by a product, as counts do; that is not part of a step."""
+    return of(lambda key: bonus.init(key, spec, rows(spec, DATA_ROWS)), jax.random.key(0))
+
+
+def _count(jaxpr: Any) -> int:
+    total = 0
+    for equation in jaxpr.eqns:
+        if equation.primitive.name == "dot_general":
+            (contracted, _), _ = equation.params["dimension_numbers"]
+            left = equation.invars[0].aval.shape
+            # A multiplication and an addition for each entry of the result and each term of its sum.
+            total += 2 * math.prod(equation.outvars[0].aval.shape) * math.prod(left[axis] for axis in contracted)
+        total += equation.params.get("length", 1) * sum(map(_count, _inner(equation.params.values())))
+    return total
+
+
+def _inner(parameters: Any) -> Iterator[Any]:
+    """The programs inside an operation: of a jit, a scan, a custom derivative."""
+    for parameter in parameters:
+        if hasattr(parameter, "jaxpr"):
+            yield parameter.jaxpr
+        elif hasattr(parameter, "eqns"):
+            yield parameter
+        elif isinstance(parameter, tuple | list):
+            yield from _inner(parameter)

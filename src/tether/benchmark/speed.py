@@ -16,14 +16,16 @@ import numpy as np
 
 from tether.agents import TD3
 from tether.benchmark import flops
-from tether.bonuses import CVAE, Bonus, NoBonus
+from tether.bonuses import BONUSES, CVAE, Bonus, NoBonus
 from tether.training.epoch import fit_epoch, initial_state, run_keys, train_epoch
+from tether.training.fit import score_rows
 from tether.training.result import versions
 from tether.types import Batch, Spec
 
 SPEC = Spec(17, (-1.0,) * 6, (1.0,) * 6)  # halfcheetah and walker2d
 PRODUCT_SIZE = 2048
 ROWS = 100_000
+PAIRS = 1_000_000  # that every bonus scores
 ROW_COUNTS = (10_000, 100_000, 1_000_000, 10_000_000)
 
 
@@ -40,12 +42,23 @@ class Measurement:
     all_steps_per_second: list[float] = field(default_factory=list)
 
 
+def number_of_measurements(row_counts: tuple[int, ...]) -> int:
+    fitted = sum(kind().steps > 0 for kind in BONUSES.values())
+    return 2 + fitted + (len(BONUSES) - 1) + len(row_counts)
+
+
 def measure_all(steps: int, repetitions: int, row_counts: tuple[int, ...] = ROW_COUNTS) -> Iterator[Measurement]:
     """Each measurement as soon as it is there."""
     data = random_transitions(ROWS)
     yield measure_td3("TD3-CVAE", CVAE(), data, steps, repetitions)
     yield measure_td3("TD3, no bonus", NoBonus(), data, steps, repetitions)
-    yield measure_fit("fit of the CVAE", CVAE(), data, steps, repetitions)
+    for name, kind in BONUSES.items():
+        bonus = kind()
+        if bonus.steps:
+            yield measure_fit(f"fit of {name}", bonus, data, steps, repetitions)
+    for name, kind in BONUSES.items():
+        if name != "none":
+            yield measure_score(f"scores of {name}, pairs", kind(), data, PAIRS)
     for rows in row_counts:
         del data
         gc.collect()
@@ -64,10 +77,10 @@ def measure_td3(name: str, bonus: Bonus, data: Batch, steps: int, repetitions: i
         state, _ = train_epoch(agent, bonus, state, data, key, steps // agent.critic_steps)
         jax.block_until_ready(state)
 
-    return _measure(name, epoch, steps, flops.td3_step(agent, bonus, SPEC), repetitions, len(data.reward))
+    return _measure(name, epoch, steps, flops.agent_step(agent, bonus, SPEC), repetitions, len(data.reward))
 
 
-def measure_fit(name: str, bonus: CVAE, data: Batch, steps: int, repetitions: int) -> Measurement:
+def measure_fit(name: str, bonus: Bonus, data: Batch, steps: int, repetitions: int) -> Measurement:
     key_init, key = run_keys(0)
     fitting: Any = bonus.init(key_init, SPEC, data)
     step = jnp.zeros((), jnp.int32)
@@ -77,7 +90,20 @@ def measure_fit(name: str, bonus: CVAE, data: Batch, steps: int, repetitions: in
         fitting, step, _ = fit_epoch(bonus, fitting, step, data, key, steps)
         jax.block_until_ready(fitting)
 
-    return _measure(name, epoch, steps, flops.cvae_fit_step(bonus, SPEC), repetitions, len(data.reward))
+    return _measure(name, epoch, steps, flops.fit_step(bonus, SPEC), repetitions, len(data.reward))
+
+
+def measure_score(name: str, bonus: Bonus, data: Batch, pairs: int) -> Measurement:
+    """Pairs a second, from NumPy to NumPy, as `FittedBonus.score` does it."""
+    key_init, key = run_keys(0)
+    state = bonus.frozen(bonus.init(key_init, SPEC, data))
+    times = -(-pairs // len(data.reward))
+    observation, action = (np.tile(column, (times, 1))[:pairs] for column in (data.observation, data.action))
+
+    def score() -> None:
+        score_rows(bonus, state, observation, action, key)
+
+    return _measure(name, score, pairs, flops.score(bonus, SPEC), repetitions=1, rows=pairs)
 
 
 def product_limit(repetitions: int = 3) -> float:

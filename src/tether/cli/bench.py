@@ -36,7 +36,7 @@ def bench(steps: int = 400, repetitions: int = 5, most_rows: int = 10_000_000, o
         raise TetherError(f"--steps is {steps} and --repetitions {repetitions}; steps must be even and both at least 1")
     row_counts = tuple(rows for rows in speed.ROW_COUNTS if rows <= most_rows)
     found = []
-    with progress("measuring", 3 + len(row_counts), unit="measurements") as bar:
+    with progress("measuring", speed.number_of_measurements(row_counts), unit="measurements") as bar:
         for measurement in speed.measure_all(steps, repetitions, row_counts):
             found.append(measurement)
             bar.update(len(found), latest=f"{measurement.name}: {measurement.steps_per_second:.0f} steps/s")
@@ -49,14 +49,15 @@ def bench(steps: int = 400, repetitions: int = 5, most_rows: int = 10_000_000, o
     }
     print(dumps(report, indent=2))
     table = Table(
-        "what", title=f"{speed.SPEC.observation_size} observations, {speed.SPEC.action_size} actions; steps are gradient steps"
+        "what",
+        title=f"{speed.SPEC.observation_size} observations, {speed.SPEC.action_size} actions; steps are gradient steps, or pairs",
     )
     for column in ("steps/s", "GFLOP/step", "GFLOP/s", "limit", "share", "compile s"):
         table.add_column(column, justify="right")
     for m in found:
         numbers = (
-            f"{m.steps_per_second:.0f}",
-            f"{m.gflop_per_step:.2f}",
+            f"{m.steps_per_second:,.0f}",
+            f"{m.gflop_per_step:.2g}",
             f"{m.gflop_per_second:.0f}",
             f"{m.limit_gflop_per_second:.0f}",
         )
