@@ -63,6 +63,8 @@ def test_what_the_lab_finds_and_that_it_finds_it_once(tmp_path: Path, monkeypatc
     assert cvae.record["probe"]["share"] < 0.2  # the bonus leads where the data is
     assert cvae.record["pairs_per_second"] > 0.0
     assert count.record["probe"] is None  # nothing to follow
+    assert cvae.record["sampling"]["std_of_a_draw"] > 0.0 == count.record["sampling"]["std_of_a_draw"]
+    assert count.record["sampling"]["auroc_noise_0.25_one_draw"] == count.record["sampling"]["auroc_noise_0.25_mean_of_draws"]
     assert list(cvae.slice.marks) == ["recorded action", "behaviour cloning", "probe: led by the bonus alone"]
     assert list(count.slice.marks) == ["recorded action", "behaviour cloning"]
     assert cvae.slice.scores.shape == (41, 41)

@@ -30,7 +30,8 @@ from tether.training.fit import FittedBonus, cache_folder, fit_bonus, fit_name, 
 HELD_OUT = 0.05  # also of a bonus that holds nothing out for itself
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 SLICE_POINTS = 41
-SLICE_DRAWS = 16  # a bonus may draw a latent: the picture shows the mean
+DRAWS = 16  # of a bonus that samples, as the CVAE does its latent
+DRAWN_PAIRS = 2_000
 RATE_ROWS = 100_000
 MARKS = ("recorded action", "behaviour cloning", "probe: led by the bonus alone")
 
@@ -114,6 +115,7 @@ def _examine(
         "kinds": {kind: _summary(scores["data"], values) for kind, values in scores.items()},
         "fit_seconds": fitted.report.seconds,
         "fit_looks_short": fitted.report.looks_short,
+        "sampling": _sampling(fitted, observation, actions),
         "pairs_per_second": _scoring_rate(fitted, dataset),
         "probe": None,
     }
@@ -130,6 +132,23 @@ def _summary(data: np.ndarray, values: np.ndarray) -> dict[str, Any]:
     if values is not data:
         found |= {"auroc": auroc(data, values), "false_positives": false_positives(data, values)}
     return found
+
+
+def _sampling(fitted: FittedBonus, observation: np.ndarray, actions: dict[str, np.ndarray]) -> dict[str, float]:
+    """How much of a recorded pair's score is chance, and what averaging the chance away would do to the AUROC."""
+    few = slice(0, DRAWN_PAIRS)
+
+    def draws(kind: str) -> np.ndarray:
+        return np.stack([fitted.score(observation[few], actions[kind][few], draw) for draw in range(DRAWS)])
+
+    data, noisy = draws("data"), draws("noise 0.25")
+    return {
+        "mean": float(data.mean()),
+        "std_of_a_draw": float(data.std(axis=0).mean()),  # 0 for a bonus that does not sample
+        "std_between_pairs": float(data.mean(axis=0).std()),
+        "auroc_noise_0.25_one_draw": auroc(data[0], noisy[0]),
+        "auroc_noise_0.25_mean_of_draws": auroc(data.mean(axis=0), noisy.mean(axis=0)),
+    }
 
 
 def _scoring_rate(fitted: FittedBonus, dataset: Dataset) -> float:
@@ -154,7 +173,7 @@ def _slice(fitted: FittedBonus, held_out: Dataset, probed: Any, cloned: Any, see
     pairs = np.tile(recorded, (len(grid), 1))
     pairs[:, : len(axes)] = grid
     observations = np.tile(observation, (len(grid), 1))
-    draws = [fitted.score(observations, pairs, draw) for draw in range(SLICE_DRAWS)]
+    draws = [fitted.score(observations, pairs, draw) for draw in range(DRAWS)]
     actors = zip(MARKS[1:], (cloned, probed), strict=True)
     led = {label: np.asarray(act(actor, observation[None, :]))[0] for label, actor in actors if actor is not None}
     marks = {MARKS[0]: recorded} | led
