@@ -139,7 +139,7 @@ def _sampling(fitted: FittedBonus, observation: np.ndarray, actions: dict[str, n
     few = slice(0, DRAWN_PAIRS)
 
     def draws(kind: str) -> np.ndarray:
-        return np.stack([fitted.score(observation[few], actions[kind][few], draw) for draw in range(DRAWS)])
+        return np.stack([fitted.score(observation[few], actions[kind][few], draw) for draw in range(DRAWS)]).astype(float)
 
     data, noisy = draws("data"), draws("noise 0.25")
     return {
