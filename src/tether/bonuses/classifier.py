@@ -5,7 +5,7 @@
 Half of the other actions are shuffled (of another row of the batch), half are uniform within the bounds. With as many recorded as
 other actions in a batch the classifier tends to d / (d + c), where d is the density of the data's actions at s and c that of the
 contrast: the bonus is log(1 + c / d), which grows without bound, and with a slope, where the data has nothing.
-The paper names one-class methods and settles nothing; sizes are TD3's, and the length is where held-out scores are flat.
+The paper names one-class methods and settles nothing; sizes and rates are TD3's, and the length is our choice.
 """
 
 from __future__ import annotations

@@ -58,7 +58,7 @@ class RND:
 
     has_action_gradient: ClassVar[bool] = True
 
-    steps: int = 1_000  # SAC-RND's; a longer fit tells pairs apart less well, see docs/bonuses.md
+    steps: int = 1_000  # SAC-RND's
     batch_size: int = 1_024
     predictor_sizes: tuple[int, ...] = (256, 256, 256)  # hidden layers, relu
     target_sizes: tuple[int, ...] = (256, 256, 256)  # hidden layers, relu
