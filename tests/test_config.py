@@ -186,7 +186,7 @@ def test_an_update_that_does_not_divide_an_epoch_is_refused():
 # JSON
 
 
-@pytest.mark.parametrize(("agent", "bonus"), [*itertools.product(AGENTS, BONUSES)])
+@pytest.mark.parametrize(("agent", "bonus"), sorted({*itertools.product(AGENTS, BONUSES)} - {("td3", "count")}))
 def test_a_config_comes_back_from_json_as_it_was(agent: str, bonus: str):
     config = replace(
         make_config("some.hdf5", "AdroitHandPen-v1", agent, bonus, "quick", seed=3, overrides={"training.value_limit": "inf"}),

@@ -51,7 +51,10 @@ def list_datasets() -> None:
     from rich.console import Console
     from rich.table import Table
 
-    table = Table("name", "environment", "transitions", "episodes", "mean return")
+    table = Table()
+    table.add_column("name", no_wrap=True)
+    for column in ("environment", "transitions", "episodes", "mean return"):
+        table.add_column(column)
     for name in built_in:
         dataset = load_dataset(name)
         mean_return = f"{dataset.episode_returns.mean():.1f}"
