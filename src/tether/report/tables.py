@@ -76,10 +76,15 @@ def rich_table(rows: Sequence[Row], title: str = "", heading: str = "") -> Table
 def markdown_table(rows: Sequence[Row], heading: str = "") -> str:
     """For a page, aligned so that it reads well as text too."""
     columns = _columns(rows)
-    lines = [[heading, *columns], *([row.label, *(_cell(row, column) for column in columns)] for row in rows)]
-    widths = [max(len(line[index]) for line in lines) for index in range(len(columns) + 1)]
-    lines.insert(1, ["-" * widths[0], *("-" * (width - 1) + ":" for width in widths[1:])])
-    return "".join(f"| {' | '.join(map(_align, line, widths, range(len(line))))} |\n" for line in lines)
+    return markdown_lines([[heading, *columns], *([row.label, *(_cell(row, column) for column in columns)] for row in rows)])
+
+
+def markdown_lines(lines: Sequence[Sequence[str]]) -> str:
+    """The first line is the heading; the first column is set to the left, the others to the right."""
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    heading, *rest = lines
+    rule = ["-" * widths[0], *("-" * (width - 1) + ":" for width in widths[1:])]
+    return "".join(f"| {' | '.join(map(_align, line, widths, range(len(line))))} |\n" for line in (heading, rule, *rest))
 
 
 def _align(text: str, width: int, column: int) -> str:
