@@ -59,9 +59,10 @@ def test_every_file(path: Path):
     [
         ("agents", ("training", "report", "cli", "data", "evaluation", "storage", "bonuses")),
         ("bonuses", ("training", "report", "cli", "data", "evaluation", "storage", "agents")),
-        ("report", ("agents", "bonuses", "training", "cli", "networks")),
+        ("report", ("agents", "bonuses", "training", "cli", "networks", "theory")),
         ("data", ("agents", "bonuses", "training", "report", "cli")),
         ("evaluation", ("agents", "bonuses", "training", "report", "cli")),
+        ("theory", ("agents", "bonuses", "training", "report", "cli", "data", "evaluation", "storage")),
         ("training", ("cli",)),
         ("collection", ("cli",)),
         ("experiments", ("cli",)),

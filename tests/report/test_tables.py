@@ -10,7 +10,7 @@ from rich.console import Console
 
 from tether.errors import TetherError
 from tether.report.runs import Run
-from tether.report.tables import Row, Score, markdown_table, rich_table, run_row, seeds_row
+from tether.report.tables import Row, Score, markdown_lines, markdown_table, rich_lines, rich_table, run_row, seeds_row
 
 MakeRun = Callable[..., Run]
 
@@ -60,3 +60,15 @@ def test_the_terminal_shows_the_same_cells():
     Console(file=shown, width=80).print(rich_table(ROWS, title="normalised score", heading="agent"))
     for text in ("normalised score", "agent", "39.0 ± 12.1", "TD3 [CVAE]", "-6.0 ± 1.0 (step 2,000)"):
         assert text in shown.getvalue()
+
+
+def test_a_bar_in_a_cell_does_not_end_it_and_a_bracket_is_no_markup():
+    lines = [["what", "size"], ["|x| = [y]", "3"]]
+    assert markdown_lines(lines).splitlines() == [
+        "| what        | size |",
+        "| ----------- | ---: |",
+        "| \\|x\\| = [y] |    3 |",
+    ]
+    console = Console(width=80, file=io.StringIO())
+    console.print(rich_lines(lines))
+    assert "│ |x| = [y] │    3 │" in console.file.getvalue()

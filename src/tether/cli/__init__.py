@@ -23,6 +23,7 @@ COMMANDS = {
     "data info": "tether.cli.data:info",
     "data list": "tether.cli.data:list_datasets",
     "demo": "tether.cli.demo:demo",
+    "theory": "tether.cli.theory:theory",
     "bench": "tether.cli.bench:bench",
 }
 

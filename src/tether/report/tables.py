@@ -61,25 +61,39 @@ def seeds_row(label: str, runs: Sequence[Run], policy: str | None = None) -> Row
 
 def rich_table(rows: Sequence[Row], title: str = "", heading: str = "") -> Table:
     """For the terminal. `heading` stands above the labels."""
-    from rich.markup import escape
-    from rich.table import Table
-
-    columns = _columns(rows)
-    table = Table(heading, title=title, title_justify="left")
-    for column in columns:
-        table.add_column(column, justify="right", no_wrap=True)
-    for row in rows:
-        table.add_row(escape(row.label), *(_cell(row, column) for column in columns))
-    return table
+    return rich_lines(_lines(rows, heading), title)
 
 
 def markdown_table(rows: Sequence[Row], heading: str = "") -> str:
     """For a page, aligned so that it reads well as text too."""
+    return markdown_lines(_lines(rows, heading))
+
+
+def rich_lines(lines: Sequence[Sequence[str]], title: str = "") -> Table:
+    """The same as `markdown_lines`, for the terminal."""
+    from rich.markup import escape
+    from rich.table import Table
+
+    heading, *rest = lines
+    table = Table(heading[0], title=title, title_justify="left")
+    for column in heading[1:]:
+        table.add_column(column, justify="right", no_wrap=True)
+    for line in rest:
+        table.add_row(*map(escape, line))
+    return table
+
+
+def markdown_lines(lines: Sequence[Sequence[str]]) -> str:
+    """The first line is the heading; the first column is set to the left, the others to the right."""
+    heading, *rest = [[cell.replace("|", "\\|") for cell in line] for line in lines]
+    widths = [max(map(len, column)) for column in zip(heading, *rest, strict=True)]
+    rule = ["-" * widths[0], *("-" * (width - 1) + ":" for width in widths[1:])]
+    return "".join(f"| {' | '.join(map(_align, line, widths, range(len(line))))} |\n" for line in (heading, rule, *rest))
+
+
+def _lines(rows: Sequence[Row], heading: str) -> list[list[str]]:
     columns = _columns(rows)
-    lines = [[heading, *columns], *([row.label, *(_cell(row, column) for column in columns)] for row in rows)]
-    widths = [max(len(line[index]) for line in lines) for index in range(len(columns) + 1)]
-    lines.insert(1, ["-" * widths[0], *("-" * (width - 1) + ":" for width in widths[1:])])
-    return "".join(f"| {' | '.join(map(_align, line, widths, range(len(line))))} |\n" for line in lines)
+    return [[heading, *columns], *([row.label, *(_cell(row, column) for column in columns)] for row in rows)]
 
 
 def _align(text: str, width: int, column: int) -> str:
