@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 BINS = 80
-LINEAR_SPAN = 30.0  # medians that differ by a larger factor are drawn on a logarithmic axis
+LINEAR_SPAN = 30.0  # an axis that reaches further than this many medians of the lowest kind is logarithmic
 TAIL = 0.001  # share of the pairs at each end that may fall off the axis
 
 
@@ -93,7 +93,7 @@ def _bin_edges(scores: list[np.ndarray]) -> tuple[np.ndarray, bool]:
     low = min(np.quantile(values, TAIL) for values in scores)
     high = max(np.quantile(values, 1.0 - TAIL) for values in scores)
     medians = [np.median(values) for values in scores]
-    if low > 0.0 and max(medians) > LINEAR_SPAN * min(medians):
+    if low > 0.0 and high > LINEAR_SPAN * min(medians):
         return np.geomspace(low, high, BINS + 1), True
     low = min(low, 0.0)  # a bonus is never negative, and zero is where a perfect one has the data
     return np.linspace(low, high if high > low else low + 1.0, BINS + 1), False
