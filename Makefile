@@ -16,7 +16,7 @@ $(STAMP): requirements.lock pyproject.toml
 	@touch $(STAMP)
 
 test: setup
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2
 
 slow: setup
 	$(BIN)/python -m pytest -m slow

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -69,14 +71,15 @@ def test_only_the_predictor_learns(kind: type):
         assert not np.array_equal(old, new)
 
 
+def networks_of(bonus: RND | RNDFiLM) -> Any:
+    return jax.eval_shape(lambda key: bonus.init(key, SPEC, two_blobs()), jax.random.key(0)).networks
+
+
 def test_predictor_and_target_have_sizes_of_their_own():
-    networks = (
-        RND(predictor_sizes=(8,), target_sizes=(5, 6), embedding_size=3).init(jax.random.key(0), SPEC, two_blobs()).networks
-    )
+    networks = networks_of(RND(predictor_sizes=(8,), target_sizes=(5, 6), embedding_size=3))
     assert [weight.shape for weight in networks.predictor.weights] == [(4, 8), (8, 3)]
     assert [weight.shape for weight in networks.target.weights] == [(4, 5), (5, 6), (6, 3)]
-    film = RNDFiLM(predictor_sizes=(8, 7), target_sizes=(5, 6), embedding_size=3)
-    networks = film.init(jax.random.key(0), SPEC, two_blobs()).networks
+    networks = networks_of(RNDFiLM(predictor_sizes=(8, 7), target_sizes=(5, 6), embedding_size=3))
     assert networks.predictor.kernel.shape == (2, 2, 8)
     assert [weight.shape for weight in networks.predictor.rest.weights] == [(8, 7), (7, 3)]
     assert [weight.shape for weight in networks.target.trunk.weights] == [(2, 5), (5, 6)]
