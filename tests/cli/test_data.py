@@ -8,7 +8,8 @@ import h5py
 import numpy as np
 import pytest
 
-from tether.cli.data import info, list_datasets
+from tether.cli.data.info import info
+from tether.cli.data.listing import list_datasets
 from tether.data import built_in_datasets
 from tether.errors import TetherError
 
