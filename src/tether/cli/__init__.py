@@ -22,6 +22,8 @@ COMMANDS = {
     "bonus": "tether.cli.bonus:bonus",
     "data info": "tether.cli.data.info:info",
     "data list": "tether.cli.data.listing:list_datasets",
+    "data export": "tether.cli.data.export:export",
+    "data minari": "tether.cli.data.minari:minari",
     "demo": "tether.cli.demo:demo",
     "theory": "tether.cli.theory:theory",
     "bench": "tether.cli.bench:bench",

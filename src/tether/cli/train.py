@@ -33,10 +33,11 @@ def train(
         tether train --dataset hopper_medium-v2.hdf5 --seeds 0,1,2 --run-dir runs/hopper
         tether train --dataset pen-expert-v1.hdf5 --set agent.bonus_weight_actor=10 agent.bonus_weight_critic=10
         tether train --dataset halfcheetah-medium-tether --agent td3 --bonus none --set training.value_limit=inf
+        tether train --dataset minari:mujoco/hopper/medium-v0
         tether train --dataset halfcheetah-medium-tether --dry-run
 
     Args:
-        dataset: The name of a built-in dataset (see `tether data list`) or a path to an HDF5 file in the D4RL layout.
+        dataset: The name of a built-in dataset (see `tether data list`), a path to an HDF5 file in the D4RL layout, or minari:ID.
         agent: What learns: td3 or bc.
         bonus: What holds it to the data: cvae, rnd, rnd-film, classifier, forward, or none.
         preset: paper is 500,000 steps; quick is 50,000 with the bonus fitted as long as in the paper.
@@ -56,7 +57,8 @@ def train(
     if steps is not None:
         overrides["training.steps"] = str(steps)
     # The data's own task decides the bonus weights, also where it is evaluated elsewhere or not at all.
-    env_id = load_dataset(dataset).env_id or overrides.get("evaluation.env_id")
+    loaded = load_dataset(dataset)
+    env_id = loaded.env_id or overrides.get("evaluation.env_id")
     numbers = _read_seeds(seeds) if seeds is not None else [seed]
     configs = [make_config(dataset, env_id, agent, bonus, preset, number, overrides) for number in numbers]
     if dry_run:
@@ -65,7 +67,7 @@ def train(
             for name, value in values.items():
                 print(f"  {name} = {value}")
         return
-    name = f"{Path(dataset).stem}-{agent}-{bonus}"
+    name = f"{loaded.name}-{agent}-{bonus}"
     results = []
     for config in configs:
         if seeds is None:

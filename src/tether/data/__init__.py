@@ -1,4 +1,4 @@
-"""Datasets: `load_dataset("hopper_medium-v2.hdf5")`, or by the name of one that comes with the package."""
+"""Datasets: `load_dataset("hopper_medium-v2.hdf5")`, `"minari:ID"`, or the name of one that comes with the package."""
 
 from __future__ import annotations
 
@@ -19,8 +19,13 @@ def built_in_datasets() -> dict[str, Path]:
 
 
 def load_dataset(source: str | Path) -> Dataset:
-    """Read a built-in dataset by its name, or an HDF5 file in the D4RL layout by its path."""
+    """Read a built-in dataset by its name, an HDF5 file in the D4RL layout by its path, or a Minari dataset by `minari:ID`."""
     from tether.data.d4rl import read_d4rl
+
+    if str(source).startswith("minari:"):
+        from tether.data.minari import read_minari
+
+        return read_minari(str(source).removeprefix("minari:"))
 
     built_in = built_in_datasets()
     if str(source) in built_in:

@@ -28,16 +28,25 @@ from tether.types import Batch, Spec
 def read_d4rl(path: Path) -> Dataset:
     """Read one HDF5 file in the D4RL layout."""
     columns = read_columns(path)
-    env_id = columns.env_id or _guess_env_id(path.stem, columns)
+    try:
+        return assemble(columns, path.stem, columns.env_id or _guess_env_id(path.stem, columns), _sha256(path))
+    except TetherError as error:
+        raise TetherError(f"{path.name}: {error}") from error
+
+
+def assemble(columns: Columns, name: str, env_id: str | None, sha256: str, observation_parts: str = "") -> Dataset:
+    """A dataset from checked columns, wherever they came from."""
     task = find_task(env_id)
     ends = _last_rows(columns, horizon=task.horizon if task else None)
     shifted = columns.next_observations is None
     keep = ~ends | columns.terminals if shifted else np.ones(len(ends), dtype=bool)
     if not keep.any():
-        raise TetherError(f"{path.name}: no row has a successor; every episode is one step that does not terminate")
+        raise TetherError("no row has a successor; every episode is one step that does not terminate")
     next_observations = _shift(columns) if columns.next_observations is None else columns.next_observations
     episodes = _episodes(ends, keep, columns.rewards)
-    low, high, bounds_from = action_bounds(columns.actions, env_id)
+    low, high, bounds_from = (
+        action_bounds(columns.actions, env_id) if columns.action_bounds is None else (*columns.action_bounds, "recorded")
+    )
     outside = (columns.actions < low) | (columns.actions > high)
     terminated = columns.terminals[keep]
     truncated = np.zeros(len(terminated), dtype=bool)
@@ -54,9 +63,9 @@ def read_d4rl(path: Path) -> Dataset:
         episode_ends=episodes.ends,
         episode_returns=episodes.returns,
         spec=Spec(columns.observations.shape[1], tuple(low.tolist()), tuple(high.tolist())),
-        name=path.stem,
+        name=name,
         env_id=env_id,
-        sha256=_sha256(path),
+        sha256=sha256,
         notes=LoadNotes(
             rows_read=len(keep),
             rows_dropped=int((~keep).sum()),
@@ -64,6 +73,7 @@ def read_d4rl(path: Path) -> Dataset:
             successors="shifted" if shifted else "recorded",
             episode_ends="inferred" if columns.timeouts is None else "recorded",
             action_bounds=bounds_from,
+            observation_parts=observation_parts,
         ),
     )
 

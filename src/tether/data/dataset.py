@@ -18,7 +18,9 @@ class LoadNotes:
     action_entries_clipped: int = 0  # single numbers outside the bounds
     successors: str = "recorded"  # or "shifted": made from the next row of the same episode
     episode_ends: str = "recorded"  # or "inferred": the file has no timeouts column
-    action_bounds: str = "environment"  # or "assumed": [-1, 1]; or "measured": the range of the recorded actions
+    # "environment"; "recorded": the source says; "assumed": [-1, 1]; "measured": the range of the recorded actions
+    action_bounds: str = "environment"
+    observation_parts: str = ""  # of a flattened observation: its parts, in order, and how many numbers each has
 
 
 @dataclass(frozen=True)

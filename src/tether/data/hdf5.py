@@ -24,6 +24,7 @@ class Columns(NamedTuple):
     timeouts: np.ndarray | None  # (N,) bool
     next_observations: np.ndarray | None  # (N, O)
     env_id: str | None
+    action_bounds: tuple[np.ndarray, np.ndarray] | None = None  # lowest and highest action, each (A,), where the source says
 
 
 def read_columns(path: Path) -> Columns:
@@ -44,14 +45,16 @@ def read_columns(path: Path) -> Columns:
             if next_observations.shape != observations.shape:
                 sizes = f"{next_observations.shape[1]} numbers per row, observations has {observations.shape[1]}"
                 raise TetherError(f"{path.name}: next_observations has {sizes}")
+        actions = _numbers(column("actions"), path, rank=2)
         return Columns(
             observations=observations,
-            actions=_numbers(column("actions"), path, rank=2),
+            actions=actions,
             rewards=_numbers(column("rewards"), path, rank=1),
             terminals=_flags(column("terminals"), path),
             timeouts=_flags(column("timeouts"), path) if "timeouts" in file else None,
             next_observations=next_observations,
             env_id=_env_id(file, path),
+            action_bounds=_action_bounds(file, path, actions.shape[1]),
         )
 
 
@@ -125,6 +128,27 @@ def _env_id(file: h5py.File, path: Path) -> str | None:
         value = value.decode("utf-8", "replace")
     if value is None:
         return None
-    if not isinstance(value, str) or not re.fullmatch(r"[\w.-]+(/[\w.-]+)?", value):
+    if not isinstance(value, str) or not is_plain_env_id(value):
         raise TetherError(f"{path.name}: attribute env_id is {value!r}, expected the id of an environment such as Hopper-v4")
     return value
+
+
+def is_plain_env_id(text: str) -> bool:
+    """Whether making the environment imports no module but Gymnasium's own."""
+    return re.fullmatch(r"[\w.-]+(/[\w.-]+)?", text) is not None
+
+
+def _action_bounds(file: h5py.File, path: Path, size: int) -> tuple[np.ndarray, np.ndarray] | None:
+    """The attributes `action_low` and `action_high`, which `tether data import` writes; None where there are none."""
+    found = [file.attrs.get(name) for name in ("action_low", "action_high")]
+    if all(value is None for value in found):
+        return None
+    try:
+        low, high = (np.asarray(value, dtype=np.float32) for value in found)
+    except (TypeError, ValueError) as error:
+        raise TetherError(f"{path.name}: attributes action_low and action_high must both be numbers") from error
+    if low.shape != (size,) or high.shape != (size,) or not np.isfinite(high - low).all() or not (low < high).all():
+        raise TetherError(
+            f"{path.name}: attributes action_low and action_high must be {size} finite numbers each, the low below the high"
+        )
+    return low, high

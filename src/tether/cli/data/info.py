@@ -10,10 +10,11 @@ def info(source: str, /, json: bool = False) -> None:
 
     Examples:
         tether data info hopper_medium-v2.hdf5
+        tether data info minari:mujoco/hopper/medium-v0
         tether data info hopper_medium-v2.hdf5 --json
 
     Args:
-        source: The name of a built-in dataset (see `tether data list`) or a path to an HDF5 file in the D4RL layout.
+        source: The name of a built-in dataset (see `tether data list`), a path to an HDF5 file in the D4RL layout, or minari:ID.
         json: Print one JSON object instead of a table.
     """
     from tether.data import load_dataset
@@ -46,7 +47,7 @@ def _rows(facts: dict[str, Any]) -> list[tuple[str, str]]:
         ("episode length", _spread(facts["episode_length"], digits=0)),
         ("episode return", _spread(facts["episode_return"], digits=1)),
         ("normalised score", f"{score['mean']:.1f} ± {score['std']:.1f}" if score else "no reference returns known"),
-        ("observation", f"{facts['observation_size']} numbers"),
+        ("observation", f"{facts['observation_size']} numbers" + _parts(notes["observation_parts"])),
         ("action", f"{facts['action_size']} numbers {_bounds(facts)} (bounds {_BOUNDS_FROM[notes['action_bounds']]})"),
         ("reward", f"{reward['min']:.4g} to {reward['max']:.4g}" + (" (constant: nothing to learn)" * reward["constant"])),
         ("terminated", f"{facts['terminated_share']:.3%} of transitions"),
@@ -60,6 +61,7 @@ def _rows(facts: dict[str, Any]) -> list[tuple[str, str]]:
 
 _BOUNDS_FROM = {
     "environment": "of the environment",
+    "recorded": "recorded with the data",
     "assumed": "assumed, no environment known",
     "measured": "measured from the recorded actions",
 }
@@ -68,6 +70,10 @@ _BOUNDS_FROM = {
 def _spread(values: dict[str, float], digits: int) -> str:
     inner = " | ".join(f"{values[key]:,.{digits}f}" for key in ("min", "first_quartile", "median", "third_quartile", "max"))
     return f"{values['mean']:,.1f} ± {values['std']:,.1f}\nmin, quartiles, max: {inner}"
+
+
+def _parts(spelt: str) -> str:
+    return f" (flattened: {spelt})" if spelt else ""
 
 
 def _bounds(facts: dict[str, Any]) -> str:
