@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tether.data.attributes import bounds_of, environment_of, provenance_of
 from tether.data.bounds import action_bounds
 from tether.data.dataset import Dataset, LoadNotes
 from tether.data.hdf5 import Columns, read_columns
@@ -28,7 +29,7 @@ from tether.types import Batch, Spec
 def read_d4rl(path: Path) -> Dataset:
     """Read one HDF5 file in the D4RL layout."""
     columns = read_columns(path)
-    env_id = columns.env_id or _guess_env_id(path.stem, columns)
+    env_id = environment_of(columns.attributes, path) or _guess_env_id(path.stem, columns)
     task = find_task(env_id)
     ends = _last_rows(columns, horizon=task.horizon if task else None)
     shifted = columns.next_observations is None
@@ -36,16 +37,17 @@ def read_d4rl(path: Path) -> Dataset:
     if not keep.any():
         raise TetherError(f"{path.name}: no row has a successor; every episode is one step that does not terminate")
     next_observations = _shift(columns) if columns.next_observations is None else columns.next_observations
-    episodes = _episodes(ends, keep, columns.rewards)
-    low, high, bounds_from = action_bounds(columns.actions, env_id)
-    outside = (columns.actions < low) | (columns.actions > high)
+    episodes = _episodes(ends, keep, columns, path)
+    low, high, bounds_from = _bounds(columns, env_id, path)
+    low32, high32 = low.astype(np.float32), high.astype(np.float32)
+    outside = (columns.actions < low32) | (columns.actions > high32)
     terminated = columns.terminals[keep]
     truncated = np.zeros(len(terminated), dtype=bool)
     truncated[episodes.ends - 1] = ~terminated[episodes.ends - 1]
     return Dataset(
         transitions=Batch(
             observation=columns.observations[keep],
-            action=np.clip(columns.actions, low, high)[keep],
+            action=np.clip(columns.actions, low32, high32)[keep],
             reward=columns.rewards[keep],
             next_observation=next_observations[keep],
             terminated=terminated.astype(np.float32),
@@ -65,6 +67,7 @@ def read_d4rl(path: Path) -> Dataset:
             episode_ends="inferred" if columns.timeouts is None else "recorded",
             action_bounds=bounds_from,
         ),
+        provenance=provenance_of(columns.attributes),
     )
 
 
@@ -74,6 +77,11 @@ def _guess_env_id(stem: str, columns: Columns) -> str | None:
     if task is None or (task.observation_size, task.action_size) != (columns.observations.shape[1], columns.actions.shape[1]):
         return None
     return task.env_ids[0]
+
+
+def _bounds(columns: Columns, env_id: str | None, path: Path) -> tuple[np.ndarray, np.ndarray, str]:
+    recorded = bounds_of(columns.attributes, columns.actions.shape[1], path)
+    return action_bounds(columns.actions, env_id) if recorded is None else (*recorded, "recorded")
 
 
 def _last_rows(columns: Columns, horizon: int | None) -> np.ndarray:
@@ -103,11 +111,17 @@ class _Episodes(NamedTuple):
     returns: np.ndarray  # (E,) float64, of kept and dropped rows
 
 
-def _episodes(ends: np.ndarray, keep: np.ndarray, rewards: np.ndarray) -> _Episodes:
-    """Episodes counted in kept rows. One of which no row is kept is left out."""
+def _episodes(ends: np.ndarray, keep: np.ndarray, columns: Columns, path: Path) -> _Episodes:
+    """Episodes counted in kept rows. One of which no row is kept is left out. Recorded returns go before the sum of rewards."""
     starts = np.concatenate([[0], np.flatnonzero(ends)[:-1] + 1])
     lengths = np.add.reduceat(keep, starts, dtype=np.int64)
-    returns = np.add.reduceat(rewards, starts, dtype=np.float64)
+    returns = columns.episode_returns
+    if returns is None:
+        returns = np.add.reduceat(columns.rewards, starts, dtype=np.float64)
+    if len(returns) != len(lengths):
+        raise TetherError(
+            f"{path.name}: tether/episode_returns has {len(returns)} entries, the flags make {len(lengths)} episodes"
+        )
     return _Episodes(np.cumsum(lengths[lengths > 0]), returns[lengths > 0])
 
 
