@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tether.data.attributes import bounds_of, environment_of, provenance_of
 from tether.data.bounds import action_bounds
 from tether.data.dataset import Dataset, LoadNotes
 from tether.data.hdf5 import Columns, read_columns
@@ -28,14 +29,23 @@ from tether.types import Batch, Spec
 def read_d4rl(path: Path) -> Dataset:
     """Read one HDF5 file in the D4RL layout."""
     columns = read_columns(path)
+    env_id = environment_of(columns.attributes, path) or _guess_env_id(path.stem, columns)
+    bounds = bounds_of(columns.attributes, columns.actions.shape[1], path)
     try:
-        return assemble(columns, path.stem, columns.env_id or _guess_env_id(path.stem, columns), _sha256(path))
+        return assemble(columns, path.stem, env_id, _sha256(path), bounds)
     except TetherError as error:
         raise TetherError(f"{path.name}: {error}") from error
 
 
-def assemble(columns: Columns, name: str, env_id: str | None, sha256: str, observation_parts: str = "") -> Dataset:
-    """A dataset from checked columns, wherever they came from."""
+def assemble(
+    columns: Columns,
+    name: str,
+    env_id: str | None,
+    sha256: str,
+    bounds: tuple[np.ndarray, np.ndarray] | None,
+    observation_parts: str = "",
+) -> Dataset:
+    """A dataset from checked columns, wherever they came from. `bounds` are the recorded ones of the actions, if any are."""
     task = find_task(env_id)
     ends = _last_rows(columns, horizon=task.horizon if task else None)
     shifted = columns.next_observations is None
@@ -43,18 +53,17 @@ def assemble(columns: Columns, name: str, env_id: str | None, sha256: str, obser
     if not keep.any():
         raise TetherError("no row has a successor; every episode is one step that does not terminate")
     next_observations = _shift(columns) if columns.next_observations is None else columns.next_observations
-    episodes = _episodes(ends, keep, columns.rewards)
-    low, high, bounds_from = (
-        action_bounds(columns.actions, env_id) if columns.action_bounds is None else (*columns.action_bounds, "recorded")
-    )
-    outside = (columns.actions < low) | (columns.actions > high)
+    episodes = _episodes(ends, keep, columns)
+    low, high, bounds_from = action_bounds(columns.actions, env_id) if bounds is None else (*bounds, "recorded")
+    low32, high32 = low.astype(np.float32), high.astype(np.float32)
+    outside = (columns.actions < low32) | (columns.actions > high32)
     terminated = columns.terminals[keep]
     truncated = np.zeros(len(terminated), dtype=bool)
     truncated[episodes.ends - 1] = ~terminated[episodes.ends - 1]
     return Dataset(
         transitions=Batch(
             observation=columns.observations[keep],
-            action=np.clip(columns.actions, low, high)[keep],
+            action=np.clip(columns.actions, low32, high32)[keep],
             reward=columns.rewards[keep],
             next_observation=next_observations[keep],
             terminated=terminated.astype(np.float32),
@@ -75,6 +84,7 @@ def assemble(columns: Columns, name: str, env_id: str | None, sha256: str, obser
             action_bounds=bounds_from,
             observation_parts=observation_parts,
         ),
+        provenance=provenance_of(columns.attributes),
     )
 
 
@@ -113,11 +123,15 @@ class _Episodes(NamedTuple):
     returns: np.ndarray  # (E,) float64, of kept and dropped rows
 
 
-def _episodes(ends: np.ndarray, keep: np.ndarray, rewards: np.ndarray) -> _Episodes:
-    """Episodes counted in kept rows. One of which no row is kept is left out."""
+def _episodes(ends: np.ndarray, keep: np.ndarray, columns: Columns) -> _Episodes:
+    """Episodes counted in kept rows. One of which no row is kept is left out. Recorded returns go before the sum of rewards."""
     starts = np.concatenate([[0], np.flatnonzero(ends)[:-1] + 1])
     lengths = np.add.reduceat(keep, starts, dtype=np.int64)
-    returns = np.add.reduceat(rewards, starts, dtype=np.float64)
+    returns = columns.episode_returns
+    if returns is None:
+        returns = np.add.reduceat(columns.rewards, starts, dtype=np.float64)
+    if len(returns) != len(lengths):
+        raise TetherError(f"tether/episode_returns has {len(returns)} entries, the flags make {len(lengths)} episodes")
     return _Episodes(np.cumsum(lengths[lengths > 0]), returns[lengths > 0])
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -18,8 +19,7 @@ class LoadNotes:
     action_entries_clipped: int = 0  # single numbers outside the bounds
     successors: str = "recorded"  # or "shifted": made from the next row of the same episode
     episode_ends: str = "recorded"  # or "inferred": the file has no timeouts column
-    # "environment"; "recorded": the source says; "assumed": [-1, 1]; "measured": the range of the recorded actions
-    action_bounds: str = "environment"
+    action_bounds: str = "environment"  # or "recorded": in the file; "assumed": [-1, 1]; "measured": the range of the actions
     observation_parts: str = ""  # of a flattened observation: its parts, in order, and how many numbers each has
 
 
@@ -36,6 +36,8 @@ class Dataset:
     env_id: str | None
     sha256: str  # of the file; of the columns where there is no file; of the whole and the rows where it is a part
     notes: LoadNotes = field(default_factory=LoadNotes)
+    # Operation, arguments and parents of what Tether made of other datasets; else what the file's attributes say.
+    provenance: dict[str, Any] = field(default_factory=dict)
 
     @property
     def size(self) -> int:

@@ -22,7 +22,8 @@ import numpy as np
 
 from tether.data.d4rl import assemble
 from tether.data.dataset import Dataset
-from tether.data.hdf5 import Columns, is_plain_env_id
+from tether.data.attributes import is_plain_env_id
+from tether.data.hdf5 import Columns
 from tether.errors import TetherError, did_you_mean
 
 if TYPE_CHECKING:
@@ -41,9 +42,10 @@ def read_minari(dataset_id: str) -> Dataset:
         observation_space = spaces.in_key_order(dataset.observation_space)
         spaces.check_flattenable(observation_space, dataset_id)
         bounds = _action_bounds(dataset.action_space, dataset_id)
-        columns = _columns(dataset, observation_space, bounds)
+        columns = _columns(dataset, observation_space)
+        env_id = _env_id(dataset)
     named = dataset_id.removesuffix("/").replace("/", "-")
-    return assemble(columns, named, columns.env_id, _sha256(columns), observation_parts=spaces.spell_parts(observation_space))
+    return assemble(columns, named, env_id, _sha256(columns), bounds, spaces.spell_parts(observation_space))
 
 
 def list_datasets(remote: bool) -> dict[str, dict[str, Any]]:
@@ -135,7 +137,7 @@ def _action_bounds(space: Space, dataset_id: str) -> tuple[np.ndarray, np.ndarra
     return (low, high) if usable else None
 
 
-def _columns(dataset: MinariDataset, space: Space, bounds: tuple[np.ndarray, np.ndarray] | None) -> Columns:
+def _columns(dataset: MinariDataset, space: Space) -> Columns:
     """All episodes one after the other. The last row of each is terminal or cut, whatever its flags say."""
     from tether.data.spaces import flatten_rows
 
@@ -155,7 +157,7 @@ def _columns(dataset: MinariDataset, space: Space, bounds: tuple[np.ndarray, np.
     if not sum(len(rewards) for _, _, rewards, *_ in episodes):
         raise TetherError(f"{dataset.id}: has no steps")
     observations, actions, rewards, terminals, timeouts, following = map(np.concatenate, zip(*episodes, strict=True))
-    return Columns(observations, actions, rewards, terminals, timeouts, following, _env_id(dataset), bounds)
+    return Columns(observations, actions, rewards, terminals, timeouts, following, None, _about(dataset))
 
 
 def _check_lengths(episode: EpisodeData, observations: int, where: str) -> None:
@@ -165,6 +167,13 @@ def _check_lengths(episode: EpisodeData, observations: int, where: str) -> None:
     for name in ("actions", "terminations", "truncations"):
         if len(getattr(episode, name)) != steps:
             raise TetherError(f"{where}: {name} has {len(getattr(episode, name))} entries for {steps} steps")
+
+
+def _about(dataset: MinariDataset) -> dict[str, Any]:
+    """What its authors say of it: the dataset's provenance."""
+    metadata = dataset.storage.metadata
+    kept = ("algorithm_name", "code_permalink", "description", "minari_version")
+    return {"minari_id": dataset.id, **{name: str(metadata[name]) for name in kept if name in metadata}}
 
 
 def _env_id(dataset: MinariDataset) -> str | None:

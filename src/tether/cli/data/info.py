@@ -14,7 +14,7 @@ def info(source: str, /, json: bool = False) -> None:
         tether data info hopper_medium-v2.hdf5 --json
 
     Args:
-        source: The name of a built-in dataset (see `tether data list`), a path to an HDF5 file in the D4RL layout, or minari:ID.
+        source: A dataset: a name (see `tether data list`), a path to an HDF5 file in the D4RL layout, or minari:ID.
         json: Print one JSON object instead of a table.
     """
     from tether.data import load_dataset
@@ -28,17 +28,20 @@ def info(source: str, /, json: bool = False) -> None:
         return
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
-    table = Table(title=facts["name"], title_justify="left", show_header=False)
+    table = Table(title=Text(facts["name"]), title_justify="left", show_header=False)
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold")  # a hash cut short is no use
     for label, value in _rows(facts):
-        table.add_row(label, value)
+        table.add_row(label, Text(value))  # text out of a file, which must not be read as markup
     Console().print(table)
 
 
 def _rows(facts: dict[str, Any]) -> list[tuple[str, str]]:
     """Label and text of each line of the table."""
+    from tether.data.provenance import describe_provenance
+
     notes, score, reward = facts["notes"], facts["normalised_score"], facts["reward"]
     return [
         ("environment", facts["env_id"] or "unknown"),
@@ -56,6 +59,7 @@ def _rows(facts: dict[str, Any]) -> list[tuple[str, str]]:
         ("rows dropped", f"{notes['rows_dropped']:,} of {notes['rows_read']:,} (no known successor)"),
         ("actions clipped", f"{notes['action_entries_clipped']:,} entries"),
         ("sha256", facts["sha256"]),
+        ("provenance", "\n".join(describe_provenance(facts["provenance"])) or "not recorded in the file"),
     ]
 
 
