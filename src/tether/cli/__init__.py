@@ -26,6 +26,7 @@ COMMANDS = {
     "data concat": "tether.cli.data.concat:concat",
     "data subsample": "tether.cli.data.subsample:subsample",
     "data filter": "tether.cli.data.filter:filter_episodes",
+    "data import": "tether.cli.data.importing:import_tables",
     "data export": "tether.cli.data.export:export",
     "data minari": "tether.cli.data.minari:minari",
     "demo": "tether.cli.demo:demo",

@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tether.data.attributes import is_plain_env_id
 from tether.data.d4rl import assemble
 from tether.data.dataset import Dataset
-from tether.data.attributes import is_plain_env_id
 from tether.data.hdf5 import Columns
 from tether.errors import TetherError, did_you_mean
 
