@@ -99,6 +99,14 @@ def test_an_unfinished_episode_is_cut_and_bootstraps():
     assert dataset.transitions.terminated.sum() == 0
 
 
+def test_episodes_without_any_flag_at_their_end_stay_apart():
+    unended = two_steps(terminations=np.array([False, False]))
+    from_buffers("log-v0", [unended, two_steps()])
+    dataset = load_dataset("minari:log-v0")
+    np.testing.assert_array_equal(dataset.episode_ends, [2, 4])
+    np.testing.assert_array_equal(dataset.truncated, [0, 1, 0, 0])
+
+
 def test_our_own_reference_scores_are_used(minari_folder: Path):
     record(gymnasium.make("Hopper-v5"), "mujoco/hopper/random-v0", episodes=1, steps=3)
     from tether.data.info import describe

@@ -14,6 +14,7 @@ import numpy as np
 from tether.errors import TetherError
 
 MEANT = ("env_id", "action_low", "action_high")  # attributes with a meaning of their own; all others tell where a file is from
+MOST_ATTRIBUTES = 1_000
 MOST_ENTRIES = 10_000
 MOST_TEXT = 2**24  # bytes
 DEEPEST = 300  # levels of JSON; a hundred generations of provenance
@@ -22,7 +23,8 @@ DEEPEST = 300  # levels of JSON; a hundred generations of provenance
 def plain_attributes(file: h5py.File, path: Path) -> dict[str, Any]:
     """Text, numbers and lists of them, by name. Text that is a JSON object is read as one. What is not plain is left out."""
     found: dict[str, Any] = {}
-    for name in file.attrs:
+    few = len(file.attrs) <= MOST_ATTRIBUTES
+    for name in file.attrs if few else [name for name in (*MEANT, "provenance") if name in file.attrs]:
         if not isinstance(name, str) or not name.isprintable():  # h5py gives bytes for what is no text
             continue
         attribute = file.attrs.get_id(name)

@@ -21,7 +21,7 @@ from tether.data.attributes import bounds_of, environment_of, provenance_of
 from tether.data.bounds import action_bounds
 from tether.data.dataset import Dataset, LoadNotes
 from tether.data.hdf5 import Columns, read_columns
-from tether.data.tasks import find_task
+from tether.data.tasks import Task, find_task
 from tether.errors import TetherError
 from tether.types import Batch, Spec
 
@@ -30,6 +30,7 @@ def read_d4rl(path: Path) -> Dataset:
     """Read one HDF5 file in the D4RL layout."""
     columns = read_columns(path)
     env_id = environment_of(columns.attributes, path) or _guess_env_id(path.stem, columns)
+    _check_not_swapped(columns, find_task(env_id or path.stem), path)
     bounds = bounds_of(columns.attributes, columns.actions.shape[1], path)
     try:
         return assemble(columns, path.stem, env_id, _sha256(path), bounds)
@@ -94,6 +95,13 @@ def _guess_env_id(stem: str, columns: Columns) -> str | None:
     if task is None or (task.observation_size, task.action_size) != (columns.observations.shape[1], columns.actions.shape[1]):
         return None
     return task.env_ids[0]
+
+
+def _check_not_swapped(columns: Columns, task: Task | None, path: Path) -> None:
+    sizes = (columns.observations.shape[1], columns.actions.shape[1])
+    if task is not None and sizes == (task.action_size, task.observation_size):
+        found = f"observations has {sizes[0]} numbers per row and actions {sizes[1]}"
+        raise TetherError(f"{path.name}: {found}; for {task.name} it is the other way round: the columns are swapped")
 
 
 def _last_rows(columns: Columns, horizon: int | None) -> np.ndarray:

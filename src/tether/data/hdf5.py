@@ -82,7 +82,7 @@ def _find_all(file: h5py.File, path: Path) -> dict[str, h5py.Dataset]:
     rows = _shape(observations, "observations", path)[0]
     found = {"observations": observations}
     for name in ("next_observations", "actions", "rewards", "terminals", "timeouts", "tether/episode_returns"):
-        if name in OPTIONAL and not _is_linked(file, name):
+        if name in OPTIONAL and not _is_linked(file, name, path):
             continue
         found[name] = column = _find(file, name, path)
         if column.shape and column.shape[0] != rows and name != "tether/episode_returns":
@@ -96,23 +96,22 @@ def _find_all(file: h5py.File, path: Path) -> dict[str, h5py.Dataset]:
     return found
 
 
-def _is_linked(file: h5py.File, name: str) -> bool:
+def _is_linked(file: h5py.File, name: str, path: Path) -> bool:
     """Whether there is anything by that name, if only a link that leads nowhere: `in` would say no to that."""
     group, _, last = name.rpartition("/")
-    if group and not isinstance(file.get(group, getlink=True, default=None), h5py.HardLink):
+    if not group:
+        return file.get(last, getlink=True) is not None
+    if not _is_linked(file, group, path):
         return False
-    holder = file[group] if group else file
+    holder = _stored(file, group, path)
     return isinstance(holder, h5py.Group) and holder.get(last, getlink=True) is not None
 
 
 def _find(file: h5py.File, name: str, path: Path) -> h5py.Dataset:
-    """The column called `name`. A link that could lead to another file is refused: a dataset is one file with one hash."""
-    link = file.get(name, getlink=True)
-    if link is None:
+    """The column called `name`, of numbers in the file itself."""
+    if file.get(name, getlink=True) is None:
         raise TetherError(f"{path.name}: column {name} is missing; the file has {_names(file)}")
-    if not isinstance(link, h5py.HardLink):
-        raise TetherError(f"{path.name}: {name} is a link to {_shown(link.path)}; columns must be stored in the file itself")
-    column = file[name]
+    column = _stored(file, name, path)
     if not isinstance(column, h5py.Dataset):
         raise TetherError(f"{path.name}: {name} is a {type(column).__name__.lower()}, not a column")
     if column.external or column.is_virtual:
@@ -120,6 +119,14 @@ def _find(file: h5py.File, name: str, path: Path) -> h5py.Dataset:
     if column.dtype.kind not in "fiub":
         raise TetherError(f"{path.name}: {name} has type {column.dtype}, expected numbers")
     return column
+
+
+def _stored(file: h5py.File, name: str, path: Path) -> Any:
+    """What has that name. A link that could lead to another file is refused: a dataset is one file with one hash."""
+    link = file.get(name, getlink=True)
+    if not isinstance(link, h5py.HardLink):
+        raise TetherError(f"{path.name}: {name} is a link to {_shown(link.path)}; columns must be stored in the file itself")
+    return file[name]
 
 
 def _shape(column: h5py.Dataset, name: str, path: Path) -> tuple[int, ...]:

@@ -18,7 +18,7 @@ _FILTERS_WITHOUT_PLUGINS = {h5py.h5z.FILTER_DEFLATE, h5py.h5z.FILTER_SHUFFLE, h5
 
 
 def check_column(column: h5py.Dataset, name: str, path: Path) -> None:
-    """Refuse a column that declares far more than its file can hold, or that this HDF5 cannot decompress."""
+    """Refuse a column that declares what its file does not hold, or that this HDF5 cannot decompress."""
     item = column.dtype.itemsize
     declared = math.prod(column.shape) * item
     stored = min(column.id.get_storage_size(), path.stat().st_size)
@@ -26,6 +26,7 @@ def check_column(column: h5py.Dataset, name: str, path: Path) -> None:
     if max(declared, chunk) > max(UNQUESTIONED, MOST_COMPRESSED * stored):
         sizes = f"{_size(max(declared, chunk))}, of which the file stores {_size(stored)}"
         raise TetherError(f"{path.name}: {name} of shape {column.shape} declares {sizes}; the file is damaged or made to harm")
+    _check_complete(column, name, declared, path)
     pipeline = column.id.get_create_plist()
     for number in range(pipeline.get_nfilters()):
         code, _, _, label = pipeline.get_filter(number)
@@ -56,6 +57,19 @@ def available_memory() -> int | None:
     except (OSError, ValueError, IndexError):
         pass
     return None
+
+
+def _check_complete(column: h5py.Dataset, name: str, declared: int, path: Path) -> None:
+    """What was declared and never written, or lost by damage, would read as zeros."""
+    if column.chunks is None:
+        missing = column.id.get_storage_size() < declared
+    else:
+        expected = math.prod(-(-rows // step) for rows, step in zip(column.shape, column.chunks, strict=True))
+        missing = column.id.get_num_chunks() < expected
+    if missing:
+        raise TetherError(
+            f"{path.name}: parts of {name} are declared and not stored; the file is damaged or was not written to its end"
+        )
 
 
 def _check_chunks(column: h5py.Dataset, name: str, chunk: int, path: Path) -> None:
