@@ -36,7 +36,7 @@ def measured_bounds(actions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The range of each dimension, a little widened."""
     low, high = actions.min(axis=0), actions.max(axis=0)
     # A constant action still needs a range. Others get no more than their share: a log's unit may make every action tiny.
-    margin = np.where(high > low, MEASURED_MARGIN * (high - low), np.maximum(1e-3 * np.abs(high), 1e-3))
+    margin = np.where(high > low, MEASURED_MARGIN * (high - low), np.maximum(1e-3, 1e-6 * np.abs(high)))
     return (low - margin).astype(np.float32), (high + margin).astype(np.float32)
 
 
