@@ -20,6 +20,7 @@ def train(
     seeds: str | None = None,
     run_dir: Path | None = None,
     set: Settings = (),
+    data_on_disk: bool = False,
     dry_run: bool = False,
 ) -> None:
     """Train a policy from a dataset, evaluate it on the way, and keep the run.
@@ -46,18 +47,18 @@ def train(
         seeds: Several seeds, such as 0,1,2: one run each, one after the other.
         run_dir: The run's folder; with --seeds, the folder of their folders. Default: runs/DATASET-AGENT-BONUS-sSEED.
         set: Any other setting, such as agent.discount=0.98. Bonus weights default to the paper's for the task's group.
+        data_on_disk: Leave the rows on disk and read them as they are drawn, as is done anyway where they do not fit in memory.
         dry_run: Print the resolved settings, grouped, and stop.
     """
     from tether import settings
     from tether.config import make_config, settings_of
-    from tether.data import load_dataset
-    from tether.training.run import run
+    from tether.training.run import open_dataset, run
 
     overrides = dict(settings.parse(text) for group in set for text in group)
     if steps is not None:
         overrides["training.steps"] = str(steps)
     # The data's own task decides the bonus weights, also where it is evaluated elsewhere or not at all.
-    loaded = load_dataset(dataset)
+    loaded = open_dataset(dataset, True if data_on_disk else None)
     env_id = loaded.env_id or overrides.get("evaluation.env_id")
     numbers = _read_seeds(seeds) if seeds is not None else [seed]
     configs = [make_config(dataset, env_id, agent, bonus, preset, number, overrides) for number in numbers]
@@ -74,7 +75,7 @@ def train(
             folder = run_dir or Path("runs") / f"{name}-s{config.seed}"
         else:
             folder = (run_dir or Path("runs") / name) / f"s{config.seed}"
-        results.append((folder, run(config, folder)))
+        results.append((folder, run(config, folder, dataset=loaded)))
     _print_table(results)
 
 

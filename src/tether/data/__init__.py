@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 from tether.data.dataset import Dataset, LoadNotes
 from tether.errors import TetherError, did_you_mean
 
 __all__ = ["Dataset", "LoadNotes", "built_in_datasets", "load_dataset"]
+
+OnRows = Callable[[int, int], None]
 
 _SUFFIXES = (".hdf5", ".h5")
 
@@ -18,19 +21,32 @@ def built_in_datasets() -> dict[str, Path]:
     return {path.stem: path for path in sorted(folder.glob("*.hdf5"))}
 
 
-def load_dataset(source: str | Path) -> Dataset:
-    """Read a built-in dataset by its name, an HDF5 file in the D4RL layout by its path, or a Minari dataset by `minari:ID`."""
-    from tether.data.d4rl import read_d4rl
+def load_dataset(source: str | Path, on_disk: bool | None = False, on_rows: OnRows | None = None) -> Dataset:
+    """Read a built-in dataset by its name, an HDF5 file in the D4RL layout by its path, or a Minari dataset by `minari:ID`.
 
+    `on_disk` leaves the columns of an HDF5 file on disk (see `tether.data.mapped`); None: where they do not fit in memory.
+    `on_rows(done, total)` is called while they are written out for that.
+    """
     if str(source).startswith("minari:"):
         from tether.data.minari import read_minari
 
+        if on_disk:
+            raise TetherError("a Minari dataset is read into memory; only an HDF5 file can stay on disk")
         return read_minari(str(source).removeprefix("minari:"))
 
     built_in = built_in_datasets()
     if str(source) in built_in:
-        return read_d4rl(built_in[str(source)])
+        return _read_hdf5(built_in[str(source)], on_disk, on_rows)
     path = Path(source).expanduser()
     if path.suffix in _SUFFIXES or path.is_file():
-        return read_d4rl(path)
+        return _read_hdf5(path, on_disk, on_rows)
     raise TetherError(f"no dataset named {str(source)!r}{did_you_mean(str(source), built_in)} (or give a path to an .hdf5 file)")
+
+
+def _read_hdf5(path: Path, on_disk: bool | None, on_rows: OnRows | None) -> Dataset:
+    from tether.data.d4rl import read_d4rl
+    from tether.data.mapped import fits_in_memory, map_d4rl
+
+    if on_disk if on_disk is not None else not fits_in_memory(path):
+        return map_d4rl(path, on_rows or (lambda done, total: None))
+    return read_d4rl(path)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from tether.data.selected import is_on_disk
 from tether.types import Batch, Spec
 
 
@@ -42,6 +43,11 @@ class Dataset:
     @property
     def size(self) -> int:
         return len(self.transitions.reward)
+
+    @property
+    def on_disk(self) -> bool:
+        """Whether the columns are on disk and read from there row by row (see `tether.data.mapped`)."""
+        return is_on_disk(self.transitions.observation)
 
     @property
     def episode_starts(self) -> np.ndarray:

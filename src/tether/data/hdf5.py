@@ -41,12 +41,12 @@ class Columns(NamedTuple):
 
 def read_columns(path: Path) -> Columns:
     """Read and check every column that Tether uses; the rest (`infos`, `metadata`) is left in the file."""
-    with _open(path) as file:
-        found = _find_all(file, path)
+    with open_file(path) as file:
+        found = find_columns(file, path)
         check_memory(found, path)
-        values = {name: _numbers(column, name, path) for name, column in found.items()}
+        values = {name: numbers(column, name, path) for name, column in found.items()}
         attributes = plain_attributes(file, path)
-    flags = {name: _flags(values[name], name, path) for name in ("terminals", "timeouts") if name in values}
+    flags = {name: as_flags(values[name], name, path) for name in ("terminals", "timeouts") if name in values}
     return Columns(
         observations=values["observations"],
         actions=values["actions"],
@@ -60,7 +60,7 @@ def read_columns(path: Path) -> Columns:
 
 
 @contextmanager
-def _open(path: Path) -> Iterator[h5py.File]:
+def open_file(path: Path) -> Iterator[h5py.File]:
     if not path.exists():
         raise TetherError(f"{path}: no such file")
     if not path.is_file():
@@ -76,7 +76,7 @@ def _open(path: Path) -> Iterator[h5py.File]:
         raise TetherError(f"{path.name}: not a readable HDF5 file ({reason})") from error
 
 
-def _find_all(file: h5py.File, path: Path) -> dict[str, h5py.Dataset]:
+def find_columns(file: h5py.File, path: Path) -> dict[str, h5py.Dataset]:
     """Every column of the file that Tether uses, its declaration checked."""
     observations = _find(file, "observations", path)
     rows = _shape(observations, "observations", path)[0]
@@ -143,24 +143,25 @@ def _shape(column: h5py.Dataset, name: str, path: Path) -> tuple[int, ...]:
     return shape
 
 
-def _numbers(column: h5py.Dataset, name: str, path: Path) -> np.ndarray:
-    """A column as finite float32; returns, which are sums, as float64."""
+def numbers(column: h5py.Dataset, name: str, path: Path, rows: slice = slice(None)) -> np.ndarray:
+    """A column, or some rows of it, as finite float32; returns, which are sums, as float64."""
     kind = np.float64 if name == "tether/episode_returns" else np.float32
     with np.errstate(over="ignore"):  # a float64 beyond float32 becomes Inf, which is reported below
-        values = column[...].reshape(_shape(column, name, path)).astype(kind, copy=False)
+        values = column[rows] if column.shape else column[...]
+        values = values.reshape(-1, *_shape(column, name, path)[1:]).astype(kind, copy=False)
     broken = ~np.isfinite(values)
     if broken.any():
-        first_row = int(np.argmax(broken.reshape(len(values), -1).any(axis=1)))
+        first_row = (rows.start or 0) + int(np.argmax(broken.reshape(len(values), -1).any(axis=1)))
         raise TetherError(f"{path.name}: {name} has {int(broken.sum())} NaN or Inf values, the first in row {first_row}")
     return values
 
 
-def _flags(values: np.ndarray, name: str, path: Path) -> np.ndarray:
-    """A column of 0 and 1 as bool."""
+def as_flags(values: np.ndarray, name: str, path: Path, first: int = 0) -> np.ndarray:
+    """A column of 0 and 1 as bool. `first` is the number of its first row."""
     strange = (values != 0) & (values != 1)
     if strange.any():
         row = int(np.argmax(strange))
-        raise TetherError(f"{path.name}: {name} is {values[row]:g} in row {row}, expected 0 or 1")
+        raise TetherError(f"{path.name}: {name} is {values[row]:g} in row {first + row}, expected 0 or 1")
     return values.astype(bool)
 
 

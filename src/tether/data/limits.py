@@ -45,7 +45,10 @@ def check_memory(columns: dict[str, h5py.Dataset], path: Path) -> None:
     needed = READING_COPIES * sum(math.prod(column.shape) * max(column.dtype.itemsize, 4) for column in columns.values())
     free = available_memory()
     if free is not None and needed > free:
-        raise TetherError(f"{path.name}: does not fit in memory; reading it takes about {_size(needed)}, {_size(free)} are free")
+        raise TetherError(
+            f"{path.name}: does not fit in memory; reading it takes about {_size(needed)}, {_size(free)} are free "
+            "(tether train leaves it on disk by itself; in Python, load_dataset(..., on_disk=True))"
+        )
 
 
 def available_memory() -> int | None:

@@ -13,6 +13,7 @@ import numpy as np
 from tether.data.bounds import action_bounds
 from tether.data.dataset import Dataset, LoadNotes
 from tether.data.provenance import derivation
+from tether.data.selected import select
 from tether.errors import TetherError
 from tether.types import Batch, Spec
 
@@ -202,9 +203,10 @@ def _select(dataset: Dataset, rows: np.ndarray, operation: str, arguments: dict[
     lengths = np.add.reduceat(rows, dataset.episode_starts, dtype=np.int64)
     left = lengths > 0
     episode_ends = np.cumsum(lengths[left])
-    transitions = Batch(*(np.asarray(column)[rows] for column in dataset.transitions))
+    numbers = np.flatnonzero(rows)
+    transitions = Batch(*(select(column, numbers) for column in dataset.transitions))
     truncated = np.zeros(len(transitions.reward), dtype=bool)
-    truncated[episode_ends - 1] = np.asarray(transitions.terminated)[episode_ends - 1] == 0.0
+    truncated[episode_ends - 1] = transitions.terminated[episode_ends - 1] == 0.0
     # Other rows, another dataset: what is fitted to it must not be taken for a fit to the whole or to another part.
     identity = hashlib.sha256(dataset.sha256.encode() + np.packbits(rows).tobytes()).hexdigest()
     return replace(
