@@ -112,6 +112,22 @@ def test_a_run_begun_in_memory_goes_on_from_disk(
     assert (folder / "policy.safetensors").read_bytes() == (finished_run / "policy.safetensors").read_bytes()
 
 
+def test_the_command_leaves_rows_on_disk_when_told(pendulum_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys):
+    """Twice the same run, once by --data-on-disk: the same policy, and the columns in the cache."""
+    from tether.cli import main
+
+    monkeypatch.setenv("TETHER_CACHE", str(tmp_path / "cache"))
+    arguments = ["train", "--dataset", str(pendulum_file), "--agent", "bc", "--bonus", "none", "--steps", "100"]
+    arguments += ["--set", "agent.hidden_sizes=8,8", "evaluation.env_id=none"]
+    assert main([*arguments, "--run-dir", str(tmp_path / "memory")]) == 0
+    assert not (tmp_path / "cache" / "columns").exists()
+    assert main([*arguments, "--run-dir", str(tmp_path / "disk"), "--data-on-disk"]) == 0
+    assert "writing columns to disk" in capsys.readouterr().err
+    assert len(list((tmp_path / "cache" / "columns").glob("pendulum-*/observation.npy"))) == 1
+    one, other = ((tmp_path / name / "policy.safetensors").read_bytes() for name in ("memory", "disk"))
+    assert one == other
+
+
 def test_more_rows_than_a_sample_begin_a_fit_of_another_name(pendulum_file: Path, on_disk, monkeypatch: pytest.MonkeyPatch):
     in_memory, bonus = load_dataset(pendulum_file), BONUSES["classifier"](steps=2, hidden_sizes=(8, 8), batch_size=4)
     assert fit_name(bonus, on_disk) == fit_name(bonus, in_memory)
