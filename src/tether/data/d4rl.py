@@ -26,12 +26,13 @@ from tether.errors import TetherError
 from tether.types import Batch, Spec
 
 
-def read_d4rl(path: Path) -> Dataset:
-    """Read one HDF5 file in the D4RL layout."""
+def read_d4rl(path: Path, name: str | None = None) -> Dataset:
+    """Read one HDF5 file in the D4RL layout. `name` is the dataset's; the file's if not given."""
+    name = name or path.stem
     columns = read_columns(path)
-    env_id = environment_of(columns.attributes, path) or _guess_env_id(path.stem, columns)
+    env_id = environment_of(columns.attributes, path) or _guess_env_id(name, columns)
     task = find_task(env_id)
-    _check_not_swapped(columns, find_task(env_id or path.stem), path)
+    _check_not_swapped(columns, find_task(env_id or name), path)
     ends = _last_rows(columns, horizon=task.horizon if task else None)
     shifted = columns.next_observations is None
     keep = ~ends | columns.terminals if shifted else np.ones(len(ends), dtype=bool)
@@ -57,9 +58,9 @@ def read_d4rl(path: Path) -> Dataset:
         episode_ends=episodes.ends,
         episode_returns=episodes.returns,
         spec=Spec(columns.observations.shape[1], tuple(low.tolist()), tuple(high.tolist())),
-        name=path.stem,
+        name=name,
         env_id=env_id,
-        sha256=_sha256(path),
+        sha256=sha256_of(path),
         notes=LoadNotes(
             rows_read=len(keep),
             rows_dropped=int((~keep).sum()),
@@ -72,9 +73,9 @@ def read_d4rl(path: Path) -> Dataset:
     )
 
 
-def _guess_env_id(stem: str, columns: Columns) -> str | None:
-    """The environment that a file name like `hopper_medium-v2` stands for, if the sizes of the columns agree."""
-    task = find_task(stem)
+def _guess_env_id(name: str, columns: Columns) -> str | None:
+    """The environment that a name like `hopper_medium-v2` stands for, if the sizes of the columns agree."""
+    task = find_task(name)
     if task is None or (task.observation_size, task.action_size) != (columns.observations.shape[1], columns.actions.shape[1]):
         return None
     return task.env_ids[0]
@@ -133,6 +134,7 @@ def _episodes(ends: np.ndarray, keep: np.ndarray, columns: Columns, path: Path) 
     return _Episodes(np.cumsum(lengths[lengths > 0]), returns[lengths > 0])
 
 
-def _sha256(path: Path) -> str:
+def sha256_of(path: Path) -> str:
+    """Of the content of a file, in hexadecimal."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
