@@ -22,6 +22,7 @@ COMMANDS = {
     "bonus": "tether.cli.bonus:bonus",
     "data info": "tether.cli.data.info:info",
     "data list": "tether.cli.data.listing:list_datasets",
+    "data download": "tether.cli.data.download:download",
     "data split": "tether.cli.data.split:split",
     "data concat": "tether.cli.data.concat:concat",
     "data subsample": "tether.cli.data.subsample:subsample",

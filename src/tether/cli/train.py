@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
+
+if TYPE_CHECKING:
+    from tether.config import RunConfig
 
 Settings = Annotated[tuple[tuple[str, ...], ...], tyro.conf.UseAppendAction, tyro.conf.arg(metavar="NAME=VALUE ...")]
 
@@ -32,13 +35,13 @@ def train(
     Examples:
         tether train --dataset halfcheetah-medium-tether --preset quick
         tether train --dataset hopper_medium-v2.hdf5 --seeds 0,1,2 --run-dir runs/hopper
-        tether train --dataset pen-expert-v1.hdf5 --set agent.bonus_weight_actor=10 agent.bonus_weight_critic=10
+        tether train --dataset hopper-medium-v2 --set agent.bonus_weight_actor=10 agent.bonus_weight_critic=10
         tether train --dataset halfcheetah-medium-tether --agent td3 --bonus none --set training.value_limit=inf
         tether train --dataset minari:mujoco/hopper/medium-v0
         tether train --dataset halfcheetah-medium-tether --dry-run
 
     Args:
-        dataset: The name of a built-in dataset (see `tether data list`), a path to an HDF5 file in the D4RL layout, or minari:ID.
+        dataset: A dataset: a name (see `tether data list`), a path to an HDF5 file in the D4RL layout, or minari:ID.
         agent: What learns: td3 or bc.
         bonus: What holds it to the data: cvae, rnd, rnd-film, classifier, forward, or none.
         preset: paper is 500,000 steps; quick is 50,000 with the bonus fitted as long as in the paper.
@@ -68,6 +71,7 @@ def train(
             for name, value in values.items():
                 print(f"  {name} = {value}")
         return
+    _say_weights(configs[0], env_id, overrides)
     name = f"{loaded.name}-{agent}-{bonus}"
     results = []
     for config in configs:
@@ -77,6 +81,17 @@ def train(
             folder = (run_dir or Path("runs") / name) / f"s{config.seed}"
         results.append((folder, run(config, folder, dataset=loaded)))
     _print_table(results)
+
+
+def _say_weights(config: RunConfig, env_id: str | None, overrides: dict[str, str]) -> None:
+    """Where the weights of the bonus come from, unless the user has set them."""
+    from tether.agents import TD3
+    from tether.data.tasks import find_task
+
+    task, agent = find_task(env_id), config.agent
+    if task is not None and isinstance(agent, TD3) and not any(name.startswith("agent.bonus_weight_") for name in overrides):
+        weights = f"{agent.bonus_weight_actor:g} (actor) and {agent.bonus_weight_critic:g} (critic)"
+        print(f"bonus weights: {weights}, the paper's for {task.group} such as {task.name}")
 
 
 def settings_help() -> str:

@@ -27,21 +27,22 @@ from tether.errors import TetherError
 from tether.types import Batch, Spec
 
 
-def read_d4rl(path: Path) -> Dataset:
-    """Read one HDF5 file in the D4RL layout."""
+def read_d4rl(path: Path, name: str | None = None) -> Dataset:
+    """Read one HDF5 file in the D4RL layout. `name` is the dataset's; the file's if not given."""
+    name = name or path.stem
     columns = read_columns(path)
-    env_id = find_env_id(columns, path)
+    env_id = find_env_id(columns, path, name)
     bounds = bounds_of(columns.attributes, columns.actions.shape[1], path)
     try:
-        return assemble(columns, path.stem, env_id, sha256_of(path), bounds)
+        return assemble(columns, name, env_id, sha256_of(path), bounds)
     except TetherError as error:
         raise TetherError(f"{path.name}: {error}") from error
 
 
-def find_env_id(columns: Columns, path: Path) -> str | None:
-    """The environment that the file names, else that its own name stands for; swapped columns are found out by it."""
-    env_id = environment_of(columns.attributes, path) or _guess_env_id(path.stem, columns)
-    _check_not_swapped(columns, find_task(env_id or path.stem), path)
+def find_env_id(columns: Columns, path: Path, name: str) -> str | None:
+    """The environment that the file names, else that the dataset's name stands for; swapped columns are found out by it."""
+    env_id = environment_of(columns.attributes, path) or _guess_env_id(name, columns)
+    _check_not_swapped(columns, find_task(env_id or name), path)
     return env_id
 
 
@@ -87,9 +88,9 @@ def assemble(
     )
 
 
-def _guess_env_id(stem: str, columns: Columns) -> str | None:
-    """The environment that a file name like `hopper_medium-v2` stands for, if the sizes of the columns agree."""
-    task = find_task(stem)
+def _guess_env_id(name: str, columns: Columns) -> str | None:
+    """The environment that a name like `hopper_medium-v2` stands for, if the sizes of the columns agree."""
+    task = find_task(name)
     if task is None or (task.observation_size, task.action_size) != (columns.observations.shape[1], columns.actions.shape[1]):
         return None
     return task.env_ids[0]
@@ -171,5 +172,6 @@ def episodes_of(ends: np.ndarray, keep: np.ndarray, columns: Columns) -> Episode
 
 
 def sha256_of(path: Path) -> str:
+    """Of the content of a file, in hexadecimal."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

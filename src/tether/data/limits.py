@@ -24,7 +24,7 @@ def check_column(column: h5py.Dataset, name: str, path: Path) -> None:
     stored = min(column.id.get_storage_size(), path.stat().st_size)
     chunk = 0 if column.chunks is None else math.prod(column.chunks) * item
     if max(declared, chunk) > max(UNQUESTIONED, MOST_COMPRESSED * stored):
-        sizes = f"{_size(max(declared, chunk))}, of which the file stores {_size(stored)}"
+        sizes = f"{spelt_size(max(declared, chunk))}, of which the file stores {spelt_size(stored)}"
         raise TetherError(f"{path.name}: {name} of shape {column.shape} declares {sizes}; the file is damaged or made to harm")
     _check_complete(column, name, declared, path)
     pipeline = column.id.get_create_plist()
@@ -46,7 +46,7 @@ def check_memory(columns: dict[str, h5py.Dataset], path: Path) -> None:
     free = available_memory()
     if free is not None and needed > free:
         raise TetherError(
-            f"{path.name}: does not fit in memory; reading it takes about {_size(needed)}, {_size(free)} are free "
+            f"{path.name}: does not fit in memory; reading it takes about {spelt_size(needed)}, {spelt_size(free)} are free "
             "(tether train leaves it on disk by itself; in Python, load_dataset(..., on_disk=True))"
         )
 
@@ -86,7 +86,9 @@ def _check_chunks(column: h5py.Dataset, name: str, chunk: int, path: Path) -> No
         if info.size > harmless:
             _, compressed = column.id.read_direct_chunk(info.chunk_offset)
             if _inflates_beyond(compressed, chunk):
-                raise TetherError(f"{path.name}: a chunk of {name} holds more than the {_size(chunk)} it declares; made to harm")
+                raise TetherError(
+                    f"{path.name}: a chunk of {name} holds more than the {spelt_size(chunk)} it declares; made to harm"
+                )
 
 
 def _inflates_beyond(compressed: bytes, limit: int) -> bool:
@@ -100,7 +102,8 @@ def _inflates_beyond(compressed: bytes, limit: int) -> bool:
     return total > limit
 
 
-def _size(count: int) -> str:
+def spelt_size(count: int) -> str:
+    """`8.8 TB`, in powers of ten."""
     for unit in ("bytes", "kB", "MB", "GB", "TB"):
         if count < 1000:
             return f"{count:.3g} {unit}"

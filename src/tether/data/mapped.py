@@ -43,14 +43,15 @@ def fits_in_memory(path: Path) -> bool:
     return free is None or READING_COPIES * needed <= free
 
 
-def map_d4rl(path: Path, on_rows: OnRows = lambda done, total: None) -> Dataset:
+def map_d4rl(path: Path, on_rows: OnRows = lambda done, total: None, name: str | None = None) -> Dataset:
     """The dataset in an HDF5 file, its columns on disk; written out first where that has not been done."""
+    name = name or path.stem
     sha256 = d4rl.sha256_of(path)
-    folder = storage.cache_root() / "columns" / f"{path.stem}-{sha256[:24]}"
+    folder = storage.cache_root() / "columns" / f"{name}-{sha256[:24]}"
     if not (folder / "about.json").exists():
         with storage.exclusive(folder):
             if not (folder / "about.json").exists():
-                _write(path, folder, sha256, on_rows)
+                _write(path, name, folder, sha256, on_rows)
     return _open(folder)
 
 
@@ -76,11 +77,11 @@ def _open(folder: Path) -> Dataset:
         raise TetherError(f"{folder} is damaged ({error}); delete it and it is made anew") from error
 
 
-def _write(path: Path, folder: Path, sha256: str, on_rows: OnRows) -> None:
+def _write(path: Path, name: str, folder: Path, sha256: str, on_rows: OnRows) -> None:
     """Column files first, `about.json` last: a folder that has it is whole."""
     with open_file(path) as file:
         columns = _lazy_columns(file, path)
-        env_id = d4rl.find_env_id(columns, path)
+        env_id = d4rl.find_env_id(columns, path, name)
         task = find_task(env_id)
         ends = d4rl.last_rows(columns, _breaks(columns, path), horizon=task.horizon if task else None)
         try:
@@ -95,21 +96,21 @@ def _write(path: Path, folder: Path, sha256: str, on_rows: OnRows) -> None:
         _check_room(folder, shapes)
         clipped = 0
         with ExitStack() as stack:
-            files = {name: stack.enter_context(_column_file(folder, name, shape)) for name, shape in shapes.items()}
+            files = {field: stack.enter_context(_column_file(folder, field, shape)) for field, shape in shapes.items()}
             for rows in _blocks(len(keep)):
                 block, outside = _block(columns, keep, rows, low.astype(np.float32), high.astype(np.float32), path)
                 clipped += outside
-                for name, values in zip(Batch._fields, block, strict=True):
-                    files[name].write(np.ascontiguousarray(values, np.float32).data)
+                for field, values in zip(Batch._fields, block, strict=True):
+                    files[field].write(np.ascontiguousarray(values, np.float32).data)
                 on_rows(rows.stop, len(keep))
     whole = {"truncated": d4rl.cut_off(columns.terminals[keep], episodes.ends), "episode_ends": episodes.ends}
-    for name, values in (whole | {"episode_returns": episodes.returns}).items():
-        with storage.replacing(folder / f"{name}.npy") as temporary:
+    for field, values in (whole | {"episode_returns": episodes.returns}).items():
+        with storage.replacing(folder / f"{field}.npy") as temporary:
             np.save(temporary, values, allow_pickle=False)
     about = {
         "format": FORMAT,
         "spec": {"observation_size": width, "action_low": low.tolist(), "action_high": high.tolist()},
-        "name": path.stem,
+        "name": name,
         "env_id": env_id,
         "sha256": sha256,
         "notes": asdict(d4rl.notes_of(columns, keep, clipped, bounds_from)),

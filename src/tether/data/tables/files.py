@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 import zipfile
 from collections.abc import Sequence
@@ -99,11 +98,6 @@ def unit_of(field: pyarrow.Field) -> str | None:
             return metadata[key].decode("utf-8", "replace")
     bracketed = re.search(r"[\[(]([^\[\]()]+)[\])]\s*$", field.name)
     return bracketed.group(1).strip() if bracketed else None
-
-
-def sha256_of(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _read_npz(path: Path) -> tuple[pyarrow.Table, dict[str, str]]:

@@ -11,9 +11,10 @@ import numpy as np
 
 from tether.data.attributes import is_plain_env_id
 from tether.data.bounds import action_bounds, measured_bounds
+from tether.data.d4rl import sha256_of
 from tether.data.provenance import derivation_from_files
 from tether.data.tables.episodes import Log, RowFindings, arrange
-from tether.data.tables.files import TableFile, find_files, open_table, read_table, sha256_of, unit_of
+from tether.data.tables.files import TableFile, find_files, open_table, read_table, unit_of
 from tether.data.tables.roles import Roles, find_roles
 from tether.data.tables.values import Values, flags, labels, numbers, times
 from tether.errors import TetherError
