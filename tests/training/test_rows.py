@@ -17,7 +17,7 @@ from tether.errors import TetherError
 from tether.training import rows as rows_module
 from tether.training.epoch import draw_rows, keys_of, sample_rows
 from tether.training.fit import fit_bonus, fit_name
-from tether.training.rows import Feed, Rows, gather
+from tether.training.rows import Feed, Rows, empty_rows, gather
 from tether.training.run import run
 from tether.types import Batch
 
@@ -31,7 +31,8 @@ def numbered(size: int) -> Batch:
 def test_rows_are_gathered_in_the_shape_of_their_numbers(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(rows_module, "BLOCK", 2)
     wanted = np.array([[3, 1, 3], [0, 4, 2]])
-    found = gather(numbered(5), wanted)
+    found = empty_rows(numbered(5), wanted.shape)
+    gather(numbered(5), wanted, found)
     np.testing.assert_array_equal(found.reward, wanted)
     np.testing.assert_array_equal(found.observation, np.stack([wanted, wanted], axis=-1))
 
@@ -61,11 +62,11 @@ def test_a_feed_gives_each_epoch_whatever_comes_next():
 def test_the_next_epoch_is_gathered_while_this_one_is_worked_on(monkeypatch: pytest.MonkeyPatch):
     gathering, threads = threading.Event(), []
 
-    def watched(transitions, rows):
+    def watched(transitions, rows, into):
         threads.append(threading.current_thread().name)
         if len(threads) == 2:
             gathering.set()
-        return gather(transitions, rows)
+        gather(transitions, rows, into)
 
     monkeypatch.setattr(rows_module, "gather", watched)
     feed = Feed(numbered(10), jax.random.key(0), 1, (2,))

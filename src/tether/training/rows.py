@@ -7,7 +7,7 @@ The numbers of the rows come from the same keys as inside the compiled loop, so 
 from __future__ import annotations
 
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -56,7 +56,9 @@ class Rows:
         size = len(self.transitions.reward)
         if size <= SAMPLE:
             return Batch(*(jnp.asarray(np.asarray(column)) for column in self.transitions))
-        return gather(self.transitions, np.random.default_rng(0).choice(size, SAMPLE, replace=False))
+        sample = empty_rows(self.transitions, (SAMPLE,))
+        gather(self.transitions, np.random.default_rng(0).choice(size, SAMPLE, replace=False), sample)
+        return Batch(*map(jnp.asarray, sample))
 
     def close(self) -> None:
         if self._feed is not None:
@@ -75,37 +77,53 @@ class Feed:
     def __init__(self, transitions: Batch, key: Key, stride: int, shape: tuple[int, ...]) -> None:
         self._transitions, self._key, self._stride, self._shape = transitions, key, stride, shape
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="tether-rows")
-        self._next: tuple[tuple[int, int], Future[Batch]] | None = None
+        self._next: _Pending | None = None
 
     def take(self, step: int, count: int) -> Batch:
         """`(count, *shape)` transitions from `step` on, on the device. Begins with those after them."""
-        if self._next is None or self._next[0] != (step, count):
-            self._next = self._begin(step, count)
-        (_, future) = self._next
-        batches = future.result()
+        pending = self._next
+        if pending is None or (pending.step, pending.updates) != (step, count):
+            pending = self._begin(step, count)
+        pending.done.result()
+        batches = Batch(*map(jnp.asarray, pending.batches))
         self._next = self._begin(step + count * self._stride, count)
         return batches
 
     def close(self) -> None:
         self._thread.shutdown(wait=True, cancel_futures=True)
+        self._next = None
 
-    def _begin(self, step: int, count: int) -> tuple[tuple[int, int], Future[Batch]]:
+    def _begin(self, step: int, count: int) -> _Pending:
+        # The numbers are drawn here and not in the thread, where they would wait for the epoch that the device is about to
+        # begin; and the memory is taken here, since a thread's own share of the heap is not given back when it ends.
         size = len(self._transitions.reward)
-        # Here and not in the thread, whose computation would wait for the epoch that the device is about to begin.
         numbers = np.asarray(draw_rows(self._key, jnp.asarray(step, jnp.int32), count, self._stride, self._shape, size))
-        return (step, count), self._thread.submit(gather, self._transitions, numbers)
+        batches = empty_rows(self._transitions, numbers.shape)
+        return _Pending(step, count, batches, self._thread.submit(gather, self._transitions, numbers, batches))
 
 
-def gather(transitions: Batch, rows: np.ndarray) -> Batch:
-    """The rows of these numbers, of any shape, on the device. Read in ascending order, so that a disk is read forwards."""
+class _Pending(NamedTuple):
+    """What the thread is at work on."""
+
+    step: int
+    updates: int
+    batches: Batch
+    done: Future[None]
+
+
+def empty_rows(transitions: Batch, shape: tuple[int, ...]) -> Batch:
+    return Batch(*(np.empty((*shape, *column.shape[1:]), np.float32) for column in transitions))
+
+
+def gather(transitions: Batch, rows: np.ndarray, into: Batch) -> None:
+    """Put the rows of these numbers, of any shape, in their places. Read in ascending order, so that a disk is read forwards."""
     flat = rows.ravel()
     order = np.argsort(flat, kind="stable")
-    gathered = [np.empty((len(flat), *column.shape[1:]), np.float32) for column in transitions]
+    targets = [target.reshape(len(flat), *target.shape[rows.ndim :]) for target in into]  # views
     for start in range(0, len(flat), BLOCK):
         places = order[start : start + BLOCK]
-        for column, target in zip(transitions, gathered, strict=True):
+        for column, target in zip(transitions, targets, strict=True):
             target[places] = column[flat[places]]
-    return Batch(*(jnp.asarray(column.reshape(*rows.shape, *column.shape[1:])) for column in gathered))
 
 
 def is_sampled(transitions: Batch) -> bool:
