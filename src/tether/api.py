@@ -12,6 +12,7 @@ from tether.agents import Agent
 from tether.bonuses import Bonus, NoBonus
 from tether.config import EvaluationConfig, TrainingConfig
 from tether.data.dataset import Dataset
+from tether.data.provenance import imported_columns
 from tether.data.transforms import normalise_rewards
 from tether.errors import TetherError
 from tether.evaluation.rollout import evaluate as run_episodes
@@ -59,7 +60,14 @@ def train(
     state = initial_state(agent, bonus_state, dataset.spec, seed)
     _chosen(agent, state.agent, policy)  # a policy that is not there is found out now, not after the training
     _, key = run_keys(seed)
-    about = {"dataset": dataset.name, "dataset_sha256": dataset.sha256, "env_id": dataset.env_id, "policy": policy}
+    about: dict[str, Any] = {
+        "dataset": dataset.name,
+        "dataset_sha256": dataset.sha256,
+        "env_id": dataset.env_id,
+        "policy": policy,
+    }
+    columns = imported_columns(dataset.provenance)
+    about |= {} if columns is None else {"columns": columns}
     epoch_steps = min(steps, epoch_steps)
     with closing(Rows(scaled.transitions)) as rows, progress("training", steps, enabled=show) as bar:
         for step in range(epoch_steps, steps + 1, epoch_steps):

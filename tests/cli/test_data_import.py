@@ -68,6 +68,23 @@ def test_the_successors_are_what_the_pendulum_did(logs: Path, tmp_path: Path, mo
     np.testing.assert_allclose(rows.next_observation[:, 2], expected, atol=1e-4)
 
 
+def test_a_policy_knows_its_columns_and_their_units(logs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Trained on a part of an import, its actions are torques, and its file says which number of an observation is which."""
+    import tether
+
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "logs").symlink_to(logs)
+    assert main(documented()) == 0
+    assert main(["data", "filter", "bench.hdf5", "--best-share", "0.5", "--out", "best.hdf5"]) == 0
+    agent = tether.BC(hidden_sizes=(8, 8), batch_size=16)
+    policy = tether.train(agent, tether.load_dataset("best.hdf5"), steps=2, epoch_steps=2)
+    policy.save("policy.safetensors")
+    policy = tether.load_policy("policy.safetensors")
+    assert policy.about["columns"]["observation"] == ["arm_cos", "arm_sin", "arm_speed"]
+    assert policy.about["columns"]["action"] == ["motor_torque"]
+    assert (policy.spec.action_low, policy.spec.action_high) == ((-2.0,), (2.0,))
+
+
 def test_a_refused_import_writes_nothing(logs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "logs").symlink_to(logs)

@@ -35,6 +35,20 @@ def derivation_from_files(operation: str, arguments: dict[str, Any], sha256_by_n
     return {"operation": operation, "arguments": arguments, "parents": parents, "tether_version": _tether_version()}
 
 
+def imported_columns(provenance: dict[str, Any]) -> dict[str, Any] | None:
+    """Which column of the user's tables each number of an observation and an action is; None for what was not imported.
+
+    Also of what was split from or filtered out of an import, and of several joined where they agree.
+    """
+    if not _is_derivation(provenance):
+        return None
+    if provenance["operation"] == "import":
+        columns = provenance["arguments"].get("columns")
+        return columns if isinstance(columns, dict) else None
+    found = [imported_columns(parent["provenance"]) for parent in provenance["parents"]]
+    return found[0] if found and all(columns == found[0] for columns in found) else None
+
+
 def describe_provenance(provenance: dict[str, Any], depth: int = 0) -> list[str]:
     """One line an operation, one a parent, indented by generation; a file's own attributes on one line."""
     margin = "  " * depth

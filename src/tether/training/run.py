@@ -24,6 +24,7 @@ from tether import config as configs
 from tether import storage
 from tether.config import RunConfig
 from tether.data import Dataset, load_dataset
+from tether.data.provenance import imported_columns
 from tether.data.transforms import RewardScale, normalise_rewards
 from tether.errors import TetherError
 from tether.evaluation.rollout import EpisodeResults, Evaluator
@@ -215,7 +216,15 @@ def _finish(
     from tether.report.runs import read_run
 
     config = m.config
-    about = {"dataset": m.dataset.name, "dataset_sha256": m.dataset.sha256, "env_id": m.env_id, "step": int(state.step)}
+    about: dict[str, Any] = {
+        "dataset": m.dataset.name,
+        "dataset_sha256": m.dataset.sha256,
+        "env_id": m.env_id,
+        "step": int(state.step),
+    }
+    columns = imported_columns(m.dataset.provenance)
+    if columns is not None:  # without them nobody knows which number of an observation is which
+        about["columns"] = columns
     actor = config.agent.policies(state.agent)[config.evaluation.policy]
     Policy(actor, m.dataset.spec, about | {"policy": config.evaluation.policy}).save(m.folder / "policy.safetensors")
     draw_curves([read_run(m.folder, m.env_id)], m.folder / "curves.png")
