@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from tether.api import evaluate, fit, train
     from tether.bonuses import CVAE, RND, Classifier, Count, Forward, NoBonus, RNDFiLM
     from tether.data import Dataset, load_dataset
+    from tether.data.transforms import concatenate, filter_by_return, split_episodes, subsample
+    from tether.data.writing import save_dataset
     from tether.errors import TetherError
     from tether.policy import Policy, load_policy
     from tether.types import Batch, Spec
@@ -35,7 +37,12 @@ _HOMES = {
     "Forward": "tether.bonuses",
     "NoBonus": "tether.bonuses",
     "Dataset": "tether.data",
+    "concatenate": "tether.data.transforms",
+    "filter_by_return": "tether.data.transforms",
     "load_dataset": "tether.data",
+    "save_dataset": "tether.data.writing",
+    "split_episodes": "tether.data.transforms",
+    "subsample": "tether.data.transforms",
     "TetherError": "tether.errors",
     "Policy": "tether.policy",
     "load_policy": "tether.policy",
@@ -60,10 +67,15 @@ __all__ = [
     "RNDFiLM",
     "Spec",
     "TetherError",
+    "concatenate",
     "evaluate",
+    "filter_by_return",
     "fit",
     "load_dataset",
     "load_policy",
+    "save_dataset",
+    "split_episodes",
+    "subsample",
     "train",
 ]
 

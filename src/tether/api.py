@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import closing
 from typing import Any
 
-import jax.numpy as jnp
 import numpy as np
 
 from tether.agents import Agent
 from tether.bonuses import Bonus, NoBonus
 from tether.config import EvaluationConfig, TrainingConfig
 from tether.data.dataset import Dataset
+from tether.data.provenance import imported_columns
 from tether.data.transforms import normalise_rewards
 from tether.errors import TetherError
 from tether.evaluation.rollout import evaluate as run_episodes
@@ -19,10 +20,10 @@ from tether.evaluation.scores import normalised_score
 from tether.optimisation import copy_of
 from tether.policy import Policy, act
 from tether.report.progress import progress
-from tether.training.epoch import initial_state, run_keys, train_epoch
+from tether.training.epoch import initial_state, run_keys
 from tether.training.fit import FittedBonus, cache_folder, fit_bonus
 from tether.training.metrics import check_finite
-from tether.types import Batch
+from tether.training.rows import Rows
 
 OnEpoch = Callable[[int, dict[str, float], Policy], None]  # step, mean metrics, the policy as it is now
 
@@ -55,16 +56,22 @@ def train(
     if bonus is not None and bonus.spec != dataset.spec:
         raise TetherError(f"the bonus was fitted for {bonus.spec}, the dataset has {dataset.spec}")
     scaled, _ = normalise_rewards(dataset)
-    transitions = Batch(*map(jnp.asarray, scaled.transitions))
     kind, bonus_state = (NoBonus(), ()) if bonus is None else (bonus.bonus, bonus.state)
     state = initial_state(agent, bonus_state, dataset.spec, seed)
     _chosen(agent, state.agent, policy)  # a policy that is not there is found out now, not after the training
     _, key = run_keys(seed)
-    about = {"dataset": dataset.name, "dataset_sha256": dataset.sha256, "env_id": dataset.env_id, "policy": policy}
+    about: dict[str, Any] = {
+        "dataset": dataset.name,
+        "dataset_sha256": dataset.sha256,
+        "env_id": dataset.env_id,
+        "policy": policy,
+    }
+    columns = imported_columns(dataset.provenance)
+    about |= {} if columns is None else {"columns": columns}
     epoch_steps = min(steps, epoch_steps)
-    with progress("training", steps, enabled=show) as bar:
+    with closing(Rows(scaled.transitions)) as rows, progress("training", steps, enabled=show) as bar:
         for step in range(epoch_steps, steps + 1, epoch_steps):
-            state, device_metrics = train_epoch(agent, kind, state, transitions, key, epoch_steps // agent.critic_steps)
+            state, device_metrics = rows.train(agent, kind, state, key, epoch_steps // agent.critic_steps)
             metrics = {name: float(value) for name, value in device_metrics.items()}
             check_finite(metrics, state.agent, TrainingConfig.value_limit, step, dataset.name, None)
             bar.update(step, **metrics)

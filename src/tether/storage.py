@@ -51,6 +51,12 @@ def replacing(path: Path | str) -> Iterator[Path]:
     _sync_folder(path.parent)
 
 
+def cache_root() -> Path:
+    """Where what can be made again is kept: `TETHER_CACHE`, else the user's cache folder."""
+    given = os.environ.get("TETHER_CACHE")
+    return Path(given) if given else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "tether"
+
+
 def is_half_written(path: Path) -> bool:
     """Whether it is a file that `replacing` has begun and not yet put in its place."""
     return _TEMPORARY.fullmatch(path.name) is not None

@@ -8,8 +8,10 @@ import h5py
 import numpy as np
 import pytest
 
-from tether.cli.data import info, list_datasets
-from tether.data import built_in_datasets
+from tether.cli import main
+from tether.cli.data.info import info
+from tether.cli.data.listing import list_datasets
+from tether.data import built_in_datasets, load_dataset
 from tether.errors import TetherError
 
 
@@ -53,3 +55,71 @@ def test_list_names_every_built_in_dataset(capsys):
     shown = capsys.readouterr().out
     assert all(name in shown for name in built_in_datasets())
     assert shown.strip()
+
+
+@pytest.fixture
+def four_episodes(tmp_path):
+    """Four episodes of two steps with returns 0, 2, 4 and 6, and a provenance that looks like markup."""
+    path = tmp_path / "log.hdf5"
+    with h5py.File(path, "w") as file:
+        file["observations"] = np.arange(16.0).reshape(8, 2)
+        file["next_observations"] = np.arange(16.0).reshape(8, 2) + 1
+        file["actions"] = np.zeros((8, 1))
+        file["rewards"] = np.repeat(np.arange(4.0), 2)
+        file["terminals"] = np.zeros(8)
+        file["timeouts"] = np.tile([0, 1], 4)
+        file.attrs["maker"] = "[/red] \x1b[31m"
+    return path
+
+
+def test_the_commands_that_write_datasets(four_episodes, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert (
+        main(["data", "split", "log.hdf5", "--train", "train.hdf5", "--held-out", "apart/held-out.hdf5", "--share", "0.5"]) == 0
+    )
+    assert main(["data", "concat", "train.hdf5", "apart/held-out.hdf5", "--out", "whole.hdf5"]) == 0
+    assert main(["data", "filter", "whole.hdf5", "--out", "best.hdf5", "--best-share", "0.5"]) == 0
+    assert main(["data", "subsample", "whole.hdf5", "--out", "three.hdf5", "--transitions", "3"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split(",")[0] for line in lines] == [
+        "train.hdf5: 4 transitions",
+        "apart/held-out.hdf5: 4 transitions",
+        "whole.hdf5: 8 transitions",
+        "best.hdf5: 4 transitions",
+        "three.hdf5: 3 transitions",
+    ]
+    assert "2 episodes, return 5.0 ± 1.0" in lines[3]
+    assert sorted(load_dataset("whole.hdf5").episode_returns) == [0, 2, 4, 6]
+    assert main(["data", "info", "best.hdf5"]) == 0
+    shown = capsys.readouterr().out
+    assert "filter (best_share 0.5) of" in shown
+    assert "maker [/red] �[31m" in shown
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("split log.hdf5 --train log.hdf5 --held-out x.hdf5", "log.hdf5 is there already; give another name, or --overwrite"),
+        ("split log.hdf5 --train x.hdf5 --held-out ./x.hdf5", "x.hdf5 is named twice; every part needs a file of its own"),
+        ("split log.hdf5 --train x.hdf5 --held-out y.hdf5 --share 2", "held_out_share is 2.0, expected more than 0"),
+        ("concat log.hdf5 --out x.hdf5", "concatenate takes two datasets or more"),
+        ("concat log.hdf5 lag.hdf5 --out x.hdf5", "lag.hdf5: no such file"),
+        ("subsample log.hdf5 --out x.hdf5", "say how much to draw with one of --episodes, --transitions and --share"),
+        ("filter log.hdf5 --out x.hdf5", "say what to keep with --min-return, --max-return or --best-share"),
+        ("filter log.hdf5 --out x.hdf5 --min-return 7", "log: no episode has a return from 7 to inf; they go from 0 to 6"),
+    ],
+)
+def test_a_mistake_leaves_no_file(four_episodes, tmp_path, monkeypatch, capsys, arguments, message):
+    monkeypatch.chdir(tmp_path)
+    before = four_episodes.read_bytes()
+    assert main(["data", *arguments.split()]) == 2
+    assert message in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == [four_episodes]
+    assert four_episodes.read_bytes() == before
+
+
+def test_overwriting_is_done_when_asked_for(four_episodes, tmp_path):
+    out = tmp_path / "out.hdf5"
+    for share in ("0.5", "0.25"):
+        assert main(["data", "filter", str(four_episodes), "--out", str(out), "--best-share", share, "--overwrite"]) == 0
+    assert load_dataset(out).episode_returns.tolist() == [6.0]

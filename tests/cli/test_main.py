@@ -123,7 +123,7 @@ def test_help_of_a_command_keeps_its_examples_line_by_line(sample: Path, capsys:
 @pytest.mark.parametrize("arguments", [["group"], ["group", "--help"]])
 def test_a_group_lists_its_commands(sample: Path, arguments: list[str], capsys: pytest.CaptureFixture[str]):
     assert cli.main(arguments) == 0
-    assert "\n  group one    Do a sample thing.\n" in capsys.readouterr().out
+    assert "\n  group one       Do a sample thing.\n" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

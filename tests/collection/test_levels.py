@@ -37,7 +37,7 @@ def recipe(online: OnlineSettings, level: str, **options: object) -> Recipe:
 
 def attributes(path: Path) -> dict:
     with h5py.File(path) as file:
-        return dict(file.attrs)
+        return {name: value.decode() if isinstance(value, bytes) else value for name, value in file.attrs.items()}
 
 
 def test_random_needs_no_training(tiny_online: OnlineSettings, tmp_path: Path):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import zlib
+
 import h5py
 import numpy as np
 import pytest
@@ -111,6 +113,13 @@ def test_flags_other_than_0_and_1(write_hdf5):
     assert _message(write_hdf5(timeouts=[0.0, 0.0, 0.5, 1.0])) == "log.hdf5: timeouts is 0.5 in row 2, expected 0 or 1"
 
 
+@pytest.mark.parametrize(("name", "env_id"), [("hopper_medium.hdf5", None), ("log.hdf5", "Hopper-v5")])
+def test_swapped_columns_of_a_known_task(write_hdf5, name, env_id):
+    path = write_hdf5(name, env_id, observations=np.zeros((4, 3)), actions=np.zeros((4, 11)), next_observations=None)
+    expected = "observations has 3 numbers per row and actions 11; for hopper it is the other way round: the columns are swapped"
+    assert _message(path) == f"{name}: {expected}"
+
+
 def test_no_rows(write_hdf5):
     assert _message(write_hdf5(observations=np.zeros((0, 2)))) == "log.hdf5: observations has no rows"
 
@@ -152,6 +161,93 @@ def test_virtual_columns_are_refused(write_hdf5):
     with h5py.File(path, "r+") as file:
         file.create_virtual_dataset("rewards", layout)
     assert "rewards is stored in another file" in _message(path)
+
+
+@pytest.mark.parametrize("link", [h5py.ExternalLink("gone.hdf5", "/timeouts"), h5py.SoftLink("/timeouts")])
+def test_a_link_to_nowhere_in_place_of_an_optional_column_is_refused(write_hdf5, link):
+    path = write_hdf5(timeouts=None)
+    with h5py.File(path, "r+") as file:
+        file["timeouts"] = link
+    assert _message(path) == "log.hdf5: timeouts is a link to /timeouts; columns must be stored in the file itself"
+
+
+def test_recorded_returns_behind_a_link_are_refused(write_hdf5):
+    path = write_hdf5()
+    with h5py.File(path, "r+") as file:
+        file["tether"] = h5py.ExternalLink("secret.hdf5", "/tether")
+    assert _message(path) == "log.hdf5: tether is a link to /tether; columns must be stored in the file itself"
+
+
+def test_columns_that_declare_more_than_the_file_can_hold(write_hdf5):
+    path = write_hdf5(observations=None, actions=None, rewards=None, next_observations=None, terminals=None, timeouts=None)
+    with h5py.File(path, "r+") as file:
+        for name, width in (("observations", 2), ("actions", 1)):
+            file.create_dataset(name, shape=(2**40, width), dtype="f4", chunks=(2**18, width), compression="gzip")
+        for name in ("rewards", "terminals"):
+            file.create_dataset(name, shape=(2**40,), dtype="f4", chunks=(2**18,), compression="gzip")
+    assert _message(path) == (
+        "log.hdf5: observations of shape (1099511627776, 2) declares 8.8 TB, of which the file stores 0 bytes; "
+        "the file is damaged or made to harm"
+    )
+
+
+def test_a_chunk_larger_than_the_file_can_hold(write_hdf5):
+    path = write_hdf5(rewards=None)
+    with h5py.File(path, "r+") as file:
+        file.create_dataset("rewards", shape=(4,), maxshape=(None,), dtype="f4", chunks=(2**29,))
+    assert "rewards of shape (4,) declares 2.15 GB, of which the file stores 0 bytes" in _message(path)
+
+
+@pytest.mark.parametrize("options", [{}, {"chunks": (2,)}])
+def test_a_column_that_was_never_written(write_hdf5, options):
+    path = write_hdf5(rewards=None)
+    with h5py.File(path, "r+") as file:
+        file.create_dataset("rewards", shape=(4,), dtype="f4", **options)
+        if options:
+            file["rewards"][:2] = 1.0  # one of two chunks
+    expected = "parts of rewards are declared and not stored; the file is damaged or was not written to its end"
+    assert _message(path) == f"log.hdf5: {expected}"
+
+
+def test_a_chunk_that_inflates_beyond_what_it_declares(write_hdf5, monkeypatch):
+    path = write_hdf5(rewards=None)
+    with h5py.File(path, "r+") as file:
+        column = file.create_dataset("rewards", shape=(4,), dtype="f4", chunks=(4,), compression="gzip")
+        column.id.write_direct_chunk((0,), zlib.compress(bytes(10_000_000)))  # 10 MB where 16 bytes belong
+    monkeypatch.setattr("tether.data.limits.available_memory", lambda: 2**20)
+    assert _message(path) == "log.hdf5: a chunk of rewards holds more than the 16 bytes it declares; made to harm"
+
+
+def test_large_chunks_that_are_what_they_declare_are_read(write_hdf5, monkeypatch):
+    path = write_hdf5(rewards=None)
+    with h5py.File(path, "r+") as file:
+        file.create_dataset("rewards", data=[1.0, 2.0, 3.0, 4.0], compression="gzip")
+    monkeypatch.setattr("tether.data.limits.available_memory", lambda: 1_000)
+    assert read_d4rl(path).size == 4
+
+
+def test_more_than_the_memory_holds_is_refused_before_it_is_read(write_hdf5, monkeypatch):
+    monkeypatch.setattr("tether.data.limits.available_memory", lambda: 400)
+    # Nine numbers a row, of 4 bytes but observations and rewards of 8, four rows, three copies.
+    path = write_hdf5(rewards=np.zeros(4), observations=np.zeros((4, 2)), terminals=np.zeros(4, "u1"), timeouts=np.zeros(4, "u1"))
+    assert _message(path) == "log.hdf5: does not fit in memory; reading it takes about 528 bytes, 400 bytes are free"
+
+
+def test_a_filter_that_is_not_installed(write_hdf5):
+    path = write_hdf5(rewards=None)
+    with h5py.File(path, "r+") as file:
+        options = {"dtype": "f4", "chunks": (4,), "compression": 32_001, "allow_unknown_filter": True}
+        column = file.create_dataset("rewards", shape=(4,), **options)
+        column.id.write_direct_chunk((0,), bytes(16))
+    assert _message(path).startswith("log.hdf5: rewards is compressed by HDF5 filter 32001 (")
+    assert _message(path).endswith("h5repack -f GZIP=4 IN OUT rewrites the file where it is")
+
+
+def test_names_that_are_no_text_are_shown_in_one_line(write_hdf5):
+    path = write_hdf5(rewards=None)
+    with h5py.File(path, "r+") as file:
+        file.create_group(b"\xff\x1b[31m\n")
+    assert _message(path).endswith("the file has actions, next_observations, observations, terminals, timeouts, ��[31m")
 
 
 @pytest.mark.parametrize("env_id", ["os:Hopper-v4", "", 3])

@@ -20,8 +20,16 @@ COMMANDS = {
     "collect": "tether.cli.collect:collect",
     "report": "tether.cli.report:report",
     "bonus": "tether.cli.bonus:bonus",
-    "data info": "tether.cli.data:info",
-    "data list": "tether.cli.data:list_datasets",
+    "data info": "tether.cli.data.info:info",
+    "data list": "tether.cli.data.listing:list_datasets",
+    "data download": "tether.cli.data.download:download",
+    "data split": "tether.cli.data.split:split",
+    "data concat": "tether.cli.data.concat:concat",
+    "data subsample": "tether.cli.data.subsample:subsample",
+    "data filter": "tether.cli.data.filter:filter_episodes",
+    "data import": "tether.cli.data.importing:import_tables",
+    "data export": "tether.cli.data.export:export",
+    "data minari": "tether.cli.data.minari:minari",
     "demo": "tether.cli.demo:demo",
     "theory": "tether.cli.theory:theory",
     "bench": "tether.cli.bench:bench",
@@ -39,8 +47,8 @@ commands:
 {commands}
 
 options:
-  -h, --help   show this, or after a command what it takes
-  --version    show the version
+  -h, --help      show this, or after a command what it takes
+  --version       show the version
 
 examples:
   tether data info halfcheetah-medium-tether
@@ -117,7 +125,7 @@ def _call(name: str, arguments: list[str]) -> int:
 
 
 def _list_commands(names: list[str] | dict[str, str]) -> str:
-    return "\n".join(f"  {name:11}  {(inspect.getdoc(_load(name)) or '').splitlines()[0]}" for name in names)
+    return "\n".join(f"  {name:14}  {(inspect.getdoc(_load(name)) or '').splitlines()[0]}" for name in names)
 
 
 def _load(name: str) -> Callable[..., object]:

@@ -24,7 +24,7 @@ def bonus(dataset: str, /, bonuses: str = ALL, out: Path = Path("bonus-lab"), se
         tether bonus hopper_medium-v2.hdf5 --bonuses cvae,cvae:elbo=sum,cvae:hidden_sizes=256x256
 
     Args:
-        dataset: The name of a built-in dataset (see `tether data list`) or a path to an HDF5 file in the D4RL layout.
+        dataset: A dataset: a name (see `tether data list`), a path to an HDF5 file in the D4RL layout, or minari:ID.
         bonuses: Names with commas between; settings of a bonus follow its name after colons.
         out: The folder to write to.
         seed: Of the fits, the held-out episodes, the unknown actions and the probe.

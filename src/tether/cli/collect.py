@@ -65,10 +65,10 @@ def collect(
     import sys
     from dataclasses import replace
 
-    from tether.collection.d4rl_file import read_options
     from tether.collection.history import first_difference, plain
     from tether.collection.levels import Recipe, collect_dataset, complete
     from tether.collection.online import AGENT, OnlineSettings
+    from tether.data.attributes import read_provenance
     from tether.errors import TetherError
 
     agent = replace(AGENT, hidden_sizes=hidden_sizes, batch_size=batch_size)
@@ -76,7 +76,7 @@ def collect(
     recipe = complete(Recipe(online, level, transitions, target_return, expert_return, online_steps, noise, compact))
     work = out.with_name(f"{out.name}.work") if work is None else work
     if out.is_file() and not overwrite:
-        options = read_options(out)
+        options = read_provenance(out).get("options")
         difference = "by other means" if options is None else first_difference(options, plain(recipe))
         if difference:
             raise TetherError(f"{out} is there already, made {difference}; give another --out, or --overwrite")

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
+
+if TYPE_CHECKING:
+    from tether.config import RunConfig
 
 Settings = Annotated[tuple[tuple[str, ...], ...], tyro.conf.UseAppendAction, tyro.conf.arg(metavar="NAME=VALUE ...")]
 
@@ -20,6 +23,7 @@ def train(
     seeds: str | None = None,
     run_dir: Path | None = None,
     set: Settings = (),
+    data_on_disk: bool = False,
     dry_run: bool = False,
 ) -> None:
     """Train a policy from a dataset, evaluate it on the way, and keep the run.
@@ -31,12 +35,13 @@ def train(
     Examples:
         tether train --dataset halfcheetah-medium-tether --preset quick
         tether train --dataset hopper_medium-v2.hdf5 --seeds 0,1,2 --run-dir runs/hopper
-        tether train --dataset pen-expert-v1.hdf5 --set agent.bonus_weight_actor=10 agent.bonus_weight_critic=10
+        tether train --dataset hopper-medium-v2 --set agent.bonus_weight_actor=10 agent.bonus_weight_critic=10
         tether train --dataset halfcheetah-medium-tether --agent td3 --bonus none --set training.value_limit=inf
+        tether train --dataset minari:mujoco/hopper/medium-v0
         tether train --dataset halfcheetah-medium-tether --dry-run
 
     Args:
-        dataset: The name of a built-in dataset (see `tether data list`) or a path to an HDF5 file in the D4RL layout.
+        dataset: A dataset: a name (see `tether data list`), a path to an HDF5 file in the D4RL layout, or minari:ID.
         agent: What learns: td3 or bc.
         bonus: What holds it to the data: cvae, rnd, rnd-film, classifier, forward, or none.
         preset: paper is 500,000 steps; quick is 50,000 with the bonus fitted as long as in the paper.
@@ -45,18 +50,19 @@ def train(
         seeds: Several seeds, such as 0,1,2: one run each, one after the other.
         run_dir: The run's folder; with --seeds, the folder of their folders. Default: runs/DATASET-AGENT-BONUS-sSEED.
         set: Any other setting, such as agent.discount=0.98. Bonus weights default to the paper's for the task's group.
+        data_on_disk: Leave the rows on disk and read them as they are drawn, as is done anyway where they do not fit in memory.
         dry_run: Print the resolved settings, grouped, and stop.
     """
     from tether import settings
     from tether.config import make_config, settings_of
-    from tether.data import load_dataset
-    from tether.training.run import run
+    from tether.training.run import open_dataset, run
 
     overrides = dict(settings.parse(text) for group in set for text in group)
     if steps is not None:
         overrides["training.steps"] = str(steps)
     # The data's own task decides the bonus weights, also where it is evaluated elsewhere or not at all.
-    env_id = load_dataset(dataset).env_id or overrides.get("evaluation.env_id")
+    loaded = open_dataset(dataset, True if data_on_disk else None)
+    env_id = loaded.env_id or overrides.get("evaluation.env_id")
     numbers = _read_seeds(seeds) if seeds is not None else [seed]
     configs = [make_config(dataset, env_id, agent, bonus, preset, number, overrides) for number in numbers]
     if dry_run:
@@ -65,15 +71,27 @@ def train(
             for name, value in values.items():
                 print(f"  {name} = {value}")
         return
-    name = f"{Path(dataset).stem}-{agent}-{bonus}"
+    _say_weights(configs[0], env_id, overrides)
+    name = f"{loaded.name}-{agent}-{bonus}"
     results = []
     for config in configs:
         if seeds is None:
             folder = run_dir or Path("runs") / f"{name}-s{config.seed}"
         else:
             folder = (run_dir or Path("runs") / name) / f"s{config.seed}"
-        results.append((folder, run(config, folder)))
+        results.append((folder, run(config, folder, dataset=loaded)))
     _print_table(results)
+
+
+def _say_weights(config: RunConfig, env_id: str | None, overrides: dict[str, str]) -> None:
+    """Where the weights of the bonus come from, unless the user has set them."""
+    from tether.agents import TD3
+    from tether.data.tasks import find_task
+
+    task, agent = find_task(env_id), config.agent
+    if task is not None and isinstance(agent, TD3) and not any(name.startswith("agent.bonus_weight_") for name in overrides):
+        weights = f"{agent.bonus_weight_actor:g} (actor) and {agent.bonus_weight_critic:g} (critic)"
+        print(f"bonus weights: {weights}, the paper's for {task.group} such as {task.name}")
 
 
 def settings_help() -> str:

@@ -10,12 +10,12 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import gymnasium
 import numpy as np
 
-from tether.collection.d4rl_file import check_writable, write_d4rl
 from tether.collection.history import Evaluation, History, plain
 from tether.collection.online import OnlineSettings, chooser, generator, spec_of
 from tether.collection.recording import Choose, Recorder, Recording, joined, noisy, uniform
 from tether.collection.training import Training
 from tether.data.tasks import find_task
+from tether.data.writing import check_writable, write_d4rl
 from tether.errors import TetherError
 from tether.evaluation.environments import action_limits, make_environment
 from tether.report.progress import progress
@@ -97,7 +97,8 @@ def collect_dataset(recipe: Recipe, out: Path, work: Path, show_progress: bool =
             recording, sources = _FROM_TRAINING[recipe.level](recipe, training)
     finally:
         environment.close()
-    write_d4rl(out, recording, _provenance(recipe, recording, sources), recipe.compact)
+    attributes = _provenance(recipe, recording, sources)
+    write_d4rl(out, recording.transitions, recording.truncated, attributes, recipe.compact)
     return recording
 
 

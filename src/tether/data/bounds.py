@@ -29,9 +29,15 @@ def action_bounds(actions: np.ndarray, env_id: str | None) -> tuple[np.ndarray, 
     if np.abs(actions).max() <= 1.0:
         limit = np.ones(size, dtype=np.float32)
         return -limit, limit, "assumed"
+    return *measured_bounds(actions), "measured"
+
+
+def measured_bounds(actions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The range of each dimension, a little widened."""
     low, high = actions.min(axis=0), actions.max(axis=0)
-    margin = np.maximum(MEASURED_MARGIN * (high - low), 1e-3)  # a constant action still needs a range
-    return low - margin, high + margin, "measured"
+    # A constant action still needs a range. Others get no more than their share: a log's unit may make every action tiny.
+    margin = np.where(high > low, MEASURED_MARGIN * (high - low), np.maximum(1e-3, 1e-6 * np.abs(high)))
+    return (low - margin).astype(np.float32), (high + margin).astype(np.float32)
 
 
 def _registered_bounds(env_id: str | None) -> tuple[np.ndarray, np.ndarray] | None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
+from tether.data.selected import is_on_disk
 from tether.types import Batch, Spec
 
 
@@ -18,7 +20,8 @@ class LoadNotes:
     action_entries_clipped: int = 0  # single numbers outside the bounds
     successors: str = "recorded"  # or "shifted": made from the next row of the same episode
     episode_ends: str = "recorded"  # or "inferred": the file has no timeouts column
-    action_bounds: str = "environment"  # or "assumed": [-1, 1]; or "measured": the range of the recorded actions
+    action_bounds: str = "environment"  # or "recorded": in the file; "assumed": [-1, 1]; "measured": the range of the actions
+    observation_parts: str = ""  # of a flattened observation: its parts, in order, and how many numbers each has
 
 
 @dataclass(frozen=True)
@@ -34,10 +37,17 @@ class Dataset:
     env_id: str | None
     sha256: str  # of the file; of the columns where there is no file; of the whole and the rows where it is a part
     notes: LoadNotes = field(default_factory=LoadNotes)
+    # Operation, arguments and parents of what Tether made of other datasets; else what the file's attributes say.
+    provenance: dict[str, Any] = field(default_factory=dict)
 
     @property
     def size(self) -> int:
         return len(self.transitions.reward)
+
+    @property
+    def on_disk(self) -> bool:
+        """Whether the columns are on disk and read from there row by row (see `tether.data.mapped`)."""
+        return is_on_disk(self.transitions.observation)
 
     @property
     def episode_starts(self) -> np.ndarray:

@@ -1,4 +1,8 @@
-"""Columns of an HDF5 file in the D4RL layout, checked. Only plain data inside the file itself is ever read."""
+"""Columns of an HDF5 file in the D4RL layout, checked. Only plain data inside the file itself is ever read.
+
+Everything that a column declares is looked at before its data is: a link or storage that leads out of the file, a type that is
+no number, a shape that does not fit, a size that the file cannot hold.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +10,20 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import h5py
 import numpy as np
 
+from tether.data.attributes import plain_attributes
+from tether.data.limits import check_column, check_memory
 from tether.errors import TetherError
+
+MATRICES = ("observations", "actions", "next_observations")
+OPTIONAL = ("timeouts", "next_observations", "tether/episode_returns")
+
+# What h5py makes of damaged files: nearly any error, depending on what is damaged.
+_DAMAGE = (OSError, RuntimeError, KeyError, ValueError, TypeError, OverflowError, SystemError, NotImplementedError)
 
 
 class Columns(NamedTuple):
@@ -23,40 +35,32 @@ class Columns(NamedTuple):
     terminals: np.ndarray  # (N,) bool
     timeouts: np.ndarray | None  # (N,) bool
     next_observations: np.ndarray | None  # (N, O)
-    env_id: str | None
+    episode_returns: np.ndarray | None  # (E,) float64, as Tether writes them for rows that are not in the file
+    attributes: dict[str, Any]
 
 
 def read_columns(path: Path) -> Columns:
     """Read and check every column that Tether uses; the rest (`infos`, `metadata`) is left in the file."""
-    with _open(path) as file:
-        observations = _numbers(_find(file, "observations", path), path, rank=2)
-        rows = len(observations)
-
-        def column(name: str) -> h5py.Dataset:
-            found = _find(file, name, path)
-            if found.shape and found.shape[0] != rows:
-                raise TetherError(f"{path.name}: {name} has {found.shape[0]} rows, observations has {rows}")
-            return found
-
-        next_observations = None
-        if "next_observations" in file:
-            next_observations = _numbers(column("next_observations"), path, rank=2)
-            if next_observations.shape != observations.shape:
-                sizes = f"{next_observations.shape[1]} numbers per row, observations has {observations.shape[1]}"
-                raise TetherError(f"{path.name}: next_observations has {sizes}")
-        return Columns(
-            observations=observations,
-            actions=_numbers(column("actions"), path, rank=2),
-            rewards=_numbers(column("rewards"), path, rank=1),
-            terminals=_flags(column("terminals"), path),
-            timeouts=_flags(column("timeouts"), path) if "timeouts" in file else None,
-            next_observations=next_observations,
-            env_id=_env_id(file, path),
-        )
+    with open_file(path) as file:
+        found = find_columns(file, path)
+        check_memory(found, path)
+        values = {name: numbers(column, name, path) for name, column in found.items()}
+        attributes = plain_attributes(file, path)
+    flags = {name: as_flags(values[name], name, path) for name in ("terminals", "timeouts") if name in values}
+    return Columns(
+        observations=values["observations"],
+        actions=values["actions"],
+        rewards=values["rewards"],
+        terminals=flags["terminals"],
+        timeouts=flags.get("timeouts"),
+        next_observations=values.get("next_observations"),
+        episode_returns=values.get("tether/episode_returns"),
+        attributes=attributes,
+    )
 
 
 @contextmanager
-def _open(path: Path) -> Iterator[h5py.File]:
+def open_file(path: Path) -> Iterator[h5py.File]:
     if not path.exists():
         raise TetherError(f"{path}: no such file")
     if not path.is_file():
@@ -64,34 +68,71 @@ def _open(path: Path) -> Iterator[h5py.File]:
     try:
         with h5py.File(path, "r") as file:
             yield file
-    except (OSError, RuntimeError) as error:  # h5py raises both for damaged files
-        detail = re.search(r"\((.*)\)", str(error))  # "Unable to synchronously open file (truncated file: eof = ...)"
-        raise TetherError(f"{path.name}: not a readable HDF5 file ({detail.group(1) if detail else error})") from error
     except MemoryError as error:
         raise TetherError(f"{path.name}: does not fit in memory ({error})") from error
+    except _DAMAGE as error:
+        detail = re.search(r"\((.*)\)", str(error))  # "Unable to synchronously open file (truncated file: eof = ...)"
+        reason = _shown(detail.group(1) if detail else str(error))
+        raise TetherError(f"{path.name}: not a readable HDF5 file ({reason})") from error
+
+
+def find_columns(file: h5py.File, path: Path) -> dict[str, h5py.Dataset]:
+    """Every column of the file that Tether uses, its declaration checked."""
+    observations = _find(file, "observations", path)
+    rows = _shape(observations, "observations", path)[0]
+    found = {"observations": observations}
+    for name in ("next_observations", "actions", "rewards", "terminals", "timeouts", "tether/episode_returns"):
+        if name in OPTIONAL and not _is_linked(file, name, path):
+            continue
+        found[name] = column = _find(file, name, path)
+        if column.shape and column.shape[0] != rows and name != "tether/episode_returns":
+            raise TetherError(f"{path.name}: {name} has {column.shape[0]} rows, observations has {rows}")
+        shape = _shape(column, name, path)
+        if name == "next_observations" and shape != observations.shape:
+            sizes = f"{shape[1]} numbers per row, observations has {observations.shape[1]}"
+            raise TetherError(f"{path.name}: next_observations has {sizes}")
+    for name, column in found.items():
+        check_column(column, name, path)
+    return found
+
+
+def _is_linked(file: h5py.File, name: str, path: Path) -> bool:
+    """Whether there is anything by that name, if only a link that leads nowhere: `in` would say no to that."""
+    group, _, last = name.rpartition("/")
+    if not group:
+        return file.get(last, getlink=True) is not None
+    if not _is_linked(file, group, path):
+        return False
+    holder = _stored(file, group, path)
+    return isinstance(holder, h5py.Group) and holder.get(last, getlink=True) is not None
 
 
 def _find(file: h5py.File, name: str, path: Path) -> h5py.Dataset:
-    """The column called `name`. A link that could lead to another file is refused: a dataset is one file with one hash."""
-    link = file.get(name, getlink=True)
-    if link is None:
-        raise TetherError(f"{path.name}: column {name} is missing; the file has {', '.join(file) or 'no columns'}")
-    if not isinstance(link, h5py.HardLink):
-        raise TetherError(f"{path.name}: {name} is a link to {link.path}; columns must be stored in the file itself")
-    column = file[name]
+    """The column called `name`, of numbers in the file itself."""
+    if file.get(name, getlink=True) is None:
+        raise TetherError(f"{path.name}: column {name} is missing; the file has {_names(file)}")
+    column = _stored(file, name, path)
     if not isinstance(column, h5py.Dataset):
-        raise TetherError(f"{path.name}: {name} is a group, not a column")
+        raise TetherError(f"{path.name}: {name} is a {type(column).__name__.lower()}, not a column")
     if column.external or column.is_virtual:
         raise TetherError(f"{path.name}: {name} is stored in another file; columns must be stored in the file itself")
+    if column.dtype.kind not in "fiub":
+        raise TetherError(f"{path.name}: {name} has type {column.dtype}, expected numbers")
     return column
 
 
-def _numbers(column: h5py.Dataset, path: Path, rank: int) -> np.ndarray:
-    """A column as finite float32 of shape (N, K) for rank 2 or (N,) for rank 1, where (N, 1) is accepted too."""
-    name = column.name.lstrip("/")
-    if column.dtype.kind not in "fiub":
-        raise TetherError(f"{path.name}: {name} has type {column.dtype}, expected numbers")
+def _stored(file: h5py.File, name: str, path: Path) -> Any:
+    """What has that name. A link that could lead to another file is refused: a dataset is one file with one hash."""
+    link = file.get(name, getlink=True)
+    if not isinstance(link, h5py.HardLink):
+        raise TetherError(f"{path.name}: {name} is a link to {_shown(link.path)}; columns must be stored in the file itself")
+    return file[name]
+
+
+def _shape(column: h5py.Dataset, name: str, path: Path) -> tuple[int, ...]:
+    """(N, K) of a matrix, (N,) of any other column, where (N, 1) is accepted too."""
     shape: tuple[int, ...] = column.shape or ()
+    rank = 2 if name in MATRICES else 1
     if rank == 1 and len(shape) == 2 and shape[1] == 1:
         shape = shape[:1]
     if len(shape) != rank or (rank == 2 and shape[1] == 0):
@@ -99,32 +140,37 @@ def _numbers(column: h5py.Dataset, path: Path, rank: int) -> np.ndarray:
         raise TetherError(f"{path.name}: {name} has shape {column.shape}, expected {expected}")
     if shape[0] == 0:
         raise TetherError(f"{path.name}: {name} has no rows")
+    return shape
+
+
+def numbers(column: h5py.Dataset, name: str, path: Path, rows: slice = slice(None)) -> np.ndarray:
+    """A column, or some rows of it, as finite float32; returns, which are sums, as float64."""
+    kind = np.float64 if name == "tether/episode_returns" else np.float32
     with np.errstate(over="ignore"):  # a float64 beyond float32 becomes Inf, which is reported below
-        values = column[...].reshape(shape).astype(np.float32, copy=False)
+        values = column[rows] if column.shape else column[...]
+        values = values.reshape(-1, *_shape(column, name, path)[1:]).astype(kind, copy=False)
     broken = ~np.isfinite(values)
     if broken.any():
-        first_row = int(np.argmax(broken.reshape(len(values), -1).any(axis=1)))
+        first_row = (rows.start or 0) + int(np.argmax(broken.reshape(len(values), -1).any(axis=1)))
         raise TetherError(f"{path.name}: {name} has {int(broken.sum())} NaN or Inf values, the first in row {first_row}")
     return values
 
 
-def _flags(column: h5py.Dataset, path: Path) -> np.ndarray:
-    """A column of 0 and 1 of any number type as bool."""
-    values = _numbers(column, path, rank=1)
+def as_flags(values: np.ndarray, name: str, path: Path, first: int = 0) -> np.ndarray:
+    """A column of 0 and 1 as bool. `first` is the number of its first row."""
     strange = (values != 0) & (values != 1)
     if strange.any():
         row = int(np.argmax(strange))
-        raise TetherError(f"{path.name}: {column.name.lstrip('/')} is {values[row]:g} in row {row}, expected 0 or 1")
+        raise TetherError(f"{path.name}: {name} is {values[row]:g} in row {first + row}, expected 0 or 1")
     return values.astype(bool)
 
 
-def _env_id(file: h5py.File, path: Path) -> str | None:
-    """The `env_id` attribute. Gymnasium imports the module of an id like `module:Name-v0`, so a file must not name one."""
-    value = file.attrs.get("env_id")
-    if isinstance(value, bytes):
-        value = value.decode("utf-8", "replace")
-    if value is None:
-        return None
-    if not isinstance(value, str) or not re.fullmatch(r"[\w.-]+(/[\w.-]+)?", value):
-        raise TetherError(f"{path.name}: attribute env_id is {value!r}, expected the id of an environment such as Hopper-v4")
-    return value
+def _names(file: h5py.File) -> str:
+    names = [_shown(name) for name in file]
+    return ", ".join(names[:20]) + (f" and {len(names) - 20} more" if len(names) > 20 else "") or "no columns"
+
+
+def _shown(name: str | bytes) -> str:
+    """Text out of a file for one line on a terminal. h5py gives bytes for what is no text."""
+    text = name.decode("utf-8", "replace") if isinstance(name, bytes) else name
+    return "".join(letter if letter.isprintable() else "�" for letter in " ".join(text.split()))[:200]

@@ -36,6 +36,7 @@ def describe(dataset: Dataset) -> dict[str, Any]:
         "terminated_share": float(np.mean(dataset.transitions.terminated, dtype=np.float64)),  # of transitions
         "truncated_share": float(np.mean(dataset.truncated)),
         "notes": asdict(dataset.notes),
+        "provenance": dataset.provenance,
     }
 
 

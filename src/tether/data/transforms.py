@@ -1,15 +1,21 @@
-"""Changes to a whole dataset before training. Each returns a new Dataset and leaves the given one as it was."""
+"""Changes to a whole dataset. Each returns a new Dataset, with how it was made, and leaves the given one as it was."""
 
 from __future__ import annotations
 
 import hashlib
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
-from tether.data.dataset import Dataset
+from tether.data.bounds import action_bounds
+from tether.data.dataset import Dataset, LoadNotes
+from tether.data.provenance import derivation
+from tether.data.selected import select
 from tether.errors import TetherError
-from tether.types import Batch
+from tether.types import Batch, Spec
 
 
 @dataclass(frozen=True)
@@ -45,35 +51,162 @@ def split_episodes(dataset: Dataset, held_out_share: float, seed: int) -> tuple[
     A single episode is cut in two by rows, the tail being held out: rows beside the cut resemble each other, so a held-out
     measure is a little optimistic there. Both halves then carry the return of the whole episode.
     """
-    if not 0.0 < held_out_share < 1.0:
-        raise TetherError(f"held_out_share is {held_out_share}, expected more than 0 and less than 1")
+    _check_share("held_out_share", held_out_share)
     if dataset.size < 2:
         raise TetherError(f"{dataset.name}: one transition cannot be split")
-    lengths = dataset.episode_ends - dataset.episode_starts
-    episodes = len(lengths)
-    if episodes == 1:
+    if len(dataset.episode_ends) == 1:
         cut = min(max(round(dataset.size * (1.0 - held_out_share)), 1), dataset.size - 1)
-        first = np.arange(dataset.size) < cut
-        every_return = dataset.episode_returns
-        return _select(dataset, first, np.array([cut]), every_return), _select(
-            dataset, ~first, np.array([dataset.size - cut]), every_return
-        )
-    order = np.random.default_rng(seed).permutation(episodes)
-    enough = int(np.searchsorted(np.cumsum(lengths[order]), held_out_share * dataset.size)) + 1
-    held_out = np.zeros(episodes, dtype=bool)
-    held_out[order[: min(enough, episodes - 1)]] = True
-    rows = np.repeat(held_out, lengths)
-    returns = dataset.episode_returns
+        held_out = np.arange(dataset.size) >= cut
+    else:
+        held_out = _rows_of(dataset, _draw_episodes(dataset, held_out_share, seed))
+    arguments = {"held_out_share": held_out_share, "seed": seed}
     return (
-        _select(dataset, ~rows, np.cumsum(lengths[~held_out]), returns[~held_out]),
-        _select(dataset, rows, np.cumsum(lengths[held_out]), returns[held_out]),
+        _select(dataset, ~held_out, "split", {**arguments, "part": "train"}),
+        _select(dataset, held_out, "split", {**arguments, "part": "held out"}),
     )
 
 
-def _select(dataset: Dataset, rows: np.ndarray, episode_ends: np.ndarray, episode_returns: np.ndarray) -> Dataset:
-    transitions = Batch(*(np.asarray(column)[rows] for column in dataset.transitions))
-    truncated = dataset.truncated[rows]
-    truncated[episode_ends - 1] = np.asarray(transitions.terminated)[episode_ends - 1] == 0.0
+def subsample(
+    dataset: Dataset,
+    *,
+    episodes: int | None = None,
+    transitions: int | None = None,
+    share: float | None = None,
+    seed: int = 0,
+) -> Dataset:
+    """A part drawn at random, in its order: so many whole episodes, so many single transitions, or whole episodes until they
+    hold at least a `share` of the rows. Episodes of which some rows are left out keep the return they were recorded with.
+    """
+    if [episodes, transitions, share].count(None) != 2:
+        raise TetherError("subsample takes one of episodes, transitions and share")
+    arguments = {"episodes": episodes, "transitions": transitions, "share": share, "seed": seed}
+    if share is not None:
+        _check_share("share", share)
+        rows = _rows_of(dataset, _draw_episodes(dataset, share, seed))
+    elif episodes is not None:
+        rows = _rows_of(dataset, _draw(episodes, len(dataset.episode_ends), "episodes", dataset, seed))
+    else:
+        assert transitions is not None
+        rows = _draw(transitions, dataset.size, "transitions", dataset, seed)
+    return _select(dataset, rows, "subsample", {name: value for name, value in arguments.items() if value is not None})
+
+
+def filter_by_return(
+    dataset: Dataset, *, minimum: float | None = None, maximum: float | None = None, best_share: float | None = None
+) -> Dataset:
+    """The episodes whose return, as recorded and unscaled, is within the limits (both included); or the best share of them.
+
+    Both at once: the best of those within the limits, at least one.
+    """
+    if minimum is None and maximum is None and best_share is None:
+        raise TetherError("filter_by_return takes a minimum, a maximum or a best share")
+    returns = dataset.episode_returns
+    low = -np.inf if minimum is None else minimum
+    high = np.inf if maximum is None else maximum
+    within = (returns >= low) & (returns <= high)
+    if not within.any():
+        found = f"they go from {returns.min():g} to {returns.max():g}"
+        raise TetherError(f"{dataset.name}: no episode has a return from {low:g} to {high:g}; {found}")
+    if best_share is not None:
+        _check_share("best_share", best_share)
+        candidates = np.flatnonzero(within)
+        count = math.ceil(best_share * len(candidates))
+        best = candidates[np.argsort(-returns[candidates], kind="stable")[:count]]  # of equal ones, the earlier
+        within = np.isin(np.arange(len(returns)), best)
+    arguments = {"minimum": minimum, "maximum": maximum, "best_share": best_share}
+    chosen = {name: value for name, value in arguments.items() if value is not None}
+    return _select(dataset, _rows_of(dataset, within), "filter", chosen)
+
+
+def concatenate(datasets: Sequence[Dataset], env_id: str | None = None) -> Dataset:
+    """All rows of all datasets, in the given order. `env_id` names the environment where they name different ones, or none.
+
+    Their sizes must agree. Where their action bounds do not, the environment's are taken; without one, the widest.
+    """
+    if len(datasets) < 2:
+        raise TetherError("concatenate takes two datasets or more")
+    first = datasets[0]
+    for other in datasets[1:]:
+        for what in ("observation_size", "action_size"):
+            mine, theirs = getattr(first.spec, what), getattr(other.spec, what)
+            if mine != theirs:
+                raise TetherError(
+                    f"{first.name} has {what.replace('_', ' ')} {mine}, {other.name} has {theirs}; they do not join"
+                )
+        if env_id is None and other.env_id != first.env_id:
+            mine, theirs = first.env_id or "no environment", other.env_id or "no environment"
+            raise TetherError(f"{first.name} names {mine}, {other.name} {theirs}; say which is right with env_id")
+    whole = Batch(*map(np.concatenate, zip(*(dataset.transitions for dataset in datasets), strict=True)))
+    spec = _joint_bounds(datasets, whole.action, env_id or first.env_id)
+    low, high = np.array(spec.action_low, np.float32), np.array(spec.action_high, np.float32)
+    clipped = int(((whole.action < low) | (whole.action > high)).sum())
+    offsets = np.cumsum([0, *(dataset.size for dataset in datasets)])
+    digests = "".join(dataset.sha256 for dataset in datasets)
+    return Dataset(
+        transitions=whole._replace(action=np.clip(whole.action, low, high)),
+        truncated=np.concatenate([dataset.truncated for dataset in datasets]),
+        episode_ends=np.concatenate([ends.episode_ends + start for ends, start in zip(datasets, offsets[:-1], strict=True)]),
+        episode_returns=np.concatenate([dataset.episode_returns for dataset in datasets]),
+        spec=spec,
+        name="+".join(dataset.name for dataset in datasets),
+        env_id=env_id or first.env_id,
+        sha256=hashlib.sha256(f"{env_id} {digests}".encode()).hexdigest(),
+        notes=LoadNotes(rows_read=len(whole.reward), action_entries_clipped=clipped),
+        provenance=derivation("concat", {} if env_id is None else {"env_id": env_id}, datasets),
+    )
+
+
+def _joint_bounds(datasets: Sequence[Dataset], action: np.ndarray, env_id: str | None) -> Spec:
+    specs = [dataset.spec for dataset in datasets]
+    if all(spec == specs[0] for spec in specs):
+        return specs[0]
+    low, high, source = action_bounds(action, env_id)
+    if source == "environment":
+        return replace(specs[0], action_low=tuple(low.tolist()), action_high=tuple(high.tolist()))
+    widest_low = tuple(map(min, zip(*(spec.action_low for spec in specs), strict=True)))
+    return replace(
+        specs[0], action_low=widest_low, action_high=tuple(map(max, zip(*(s.action_high for s in specs), strict=True)))
+    )
+
+
+def _check_share(name: str, share: float) -> None:
+    if not 0.0 < share < 1.0:
+        raise TetherError(f"{name} is {share}, expected more than 0 and less than 1")
+
+
+def _draw_episodes(dataset: Dataset, share: float, seed: int) -> np.ndarray:
+    """(E,) bool: episodes at random until they hold at least `share` of the rows. One is always drawn, and one left."""
+    lengths = dataset.episode_ends - dataset.episode_starts
+    order = np.random.default_rng(seed).permutation(len(lengths))
+    enough = int(np.searchsorted(np.cumsum(lengths[order]), share * dataset.size)) + 1
+    drawn = np.zeros(len(lengths), dtype=bool)
+    drawn[order[: max(min(enough, len(lengths) - 1), 1)]] = True
+    return drawn
+
+
+def _draw(count: int, of: int, what: str, dataset: Dataset, seed: int) -> np.ndarray:
+    """(of,) bool with `count` at random true."""
+    if not 1 <= count <= of:
+        raise TetherError(f"{dataset.name} has {of:,} {what}; {count:,} cannot be drawn from them")
+    drawn = np.zeros(of, dtype=bool)
+    drawn[np.random.default_rng(seed).choice(of, size=count, replace=False)] = True
+    return drawn
+
+
+def _rows_of(dataset: Dataset, episodes: np.ndarray) -> np.ndarray:
+    """(N,) bool: the row belongs to one of the chosen episodes."""
+    return np.repeat(episodes, dataset.episode_ends - dataset.episode_starts)
+
+
+def _select(dataset: Dataset, rows: np.ndarray, operation: str, arguments: dict[str, Any]) -> Dataset:
+    """The chosen rows. What is left of an episode is one, cut after its last row unless that terminated."""
+    lengths = np.add.reduceat(rows, dataset.episode_starts, dtype=np.int64)
+    left = lengths > 0
+    episode_ends = np.cumsum(lengths[left])
+    numbers = np.flatnonzero(rows)
+    transitions = Batch(*(select(column, numbers) for column in dataset.transitions))
+    truncated = np.zeros(len(transitions.reward), dtype=bool)
+    truncated[episode_ends - 1] = transitions.terminated[episode_ends - 1] == 0.0
     # Other rows, another dataset: what is fitted to it must not be taken for a fit to the whole or to another part.
     identity = hashlib.sha256(dataset.sha256.encode() + np.packbits(rows).tobytes()).hexdigest()
     return replace(
@@ -81,6 +214,7 @@ def _select(dataset: Dataset, rows: np.ndarray, episode_ends: np.ndarray, episod
         transitions=transitions,
         truncated=truncated,
         episode_ends=episode_ends,
-        episode_returns=episode_returns,
+        episode_returns=dataset.episode_returns[left],
         sha256=identity,
+        provenance=derivation(operation, arguments, [dataset]),
     )

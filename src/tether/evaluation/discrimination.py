@@ -23,7 +23,7 @@ def pairs_by_kind(dataset: Dataset, seed: int = 0, most: int = PAIRS) -> tuple[n
     """
     random = np.random.default_rng(seed)
     rows = random.permutation(dataset.size)[:most]
-    observation, action = np.asarray(dataset.transitions.observation)[rows], np.asarray(dataset.transitions.action)[rows]
+    observation, action = np.asarray(dataset.transitions.observation[rows]), np.asarray(dataset.transitions.action[rows])
     low, high = np.asarray(dataset.spec.action_low, np.float32), np.asarray(dataset.spec.action_high, np.float32)
     kinds = {"data": action, "shuffled": np.roll(action, 1, axis=0), "uniform": random.uniform(low, high, action.shape)}
     for level in NOISE_LEVELS:

@@ -20,6 +20,7 @@ from tether.types import Spec
 def make_environment(env_id: str, spec: Spec | None = None, render_mode: str | None = None) -> gymnasium.Env:
     """A registered environment with vector observations and actions; with `spec`, one whose sizes are those.
 
+    Observations made of parts are flattened, in the order in which datasets of such are read (`tether.data.spaces`).
     Tasks of D4RL get D4RL's horizon (pen: 100 steps, where gymnasium-robotics has 200).
     """
     if env_id.startswith("Adroit"):
@@ -36,11 +37,26 @@ def make_environment(env_id: str, spec: Spec | None = None, render_mode: str | N
     except (gymnasium.error.Error, ImportError) as error:
         raise TetherError(f"environment {env_id} cannot be made: {' '.join(str(error).split())}") from error
     try:
+        environment = _flattened(environment, env_id)
         _check_spaces(environment, env_id, spec)
     except TetherError:
         environment.close()
         raise
     return environment
+
+
+def _flattened(environment: gymnasium.Env, env_id: str) -> gymnasium.Env:
+    """With observations as vectors, where they are dictionaries, tuples or choices."""
+    if isinstance(environment.observation_space, gymnasium.spaces.Box):
+        return environment
+    from tether.data.spaces import check_flattenable, in_key_order
+
+    space = in_key_order(environment.observation_space)
+    check_flattenable(space, f"environment {env_id}")
+    flat = gymnasium.spaces.flatten_space(space)
+    return gymnasium.wrappers.TransformObservation(
+        environment, lambda observation: gymnasium.spaces.flatten(space, observation), flat
+    )
 
 
 def action_limits(environment: gymnasium.Env) -> tuple[np.ndarray, np.ndarray]:

@@ -6,6 +6,7 @@ The key of an update comes from its number alone and none is stored, so a resume
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -49,16 +50,37 @@ def train_epoch(
     agent: Agent, bonus: Bonus, state: RunState, transitions: Batch, key: Key, updates: int
 ) -> tuple[RunState, Metrics]:
     """`updates` updates of the agent, each of `critic_steps` steps on fresh rows. Metrics are means over the epoch."""
+
+    def draw(key_rows: Key, _: None) -> Batch:
+        return sample_rows(transitions, key_rows, (agent.critic_steps, agent.batch_size))
+
+    return _scan_updates(agent, bonus, state, key, draw, None, updates)
+
+
+@partial(jax.jit, static_argnames=("agent", "bonus"), donate_argnames="state")
+def train_epoch_on(agent: Agent, bonus: Bonus, state: RunState, batches: Batch, key: Key) -> tuple[RunState, Metrics]:
+    """The same on rows that were drawn beforehand (see `draw_rows`), `(updates, critic_steps, batch_size)` of them."""
+    return _scan_updates(agent, bonus, state, key, lambda _, drawn: drawn, batches, len(batches.reward))
+
+
+def _scan_updates(
+    agent: Agent,
+    bonus: Bonus,
+    state: RunState,
+    key: Key,
+    draw: Callable[[Key, Any], Batch],
+    drawn: Any,
+    updates: int,
+) -> tuple[RunState, Metrics]:
     penalty = partial(bonus.score, state.bonus)
 
-    def one_update(carry: tuple[Any, jax.Array], _: None) -> tuple[tuple[Any, jax.Array], Metrics]:
+    def one_update(carry: tuple[Any, jax.Array], given: Any) -> tuple[tuple[Any, jax.Array], Metrics]:
         agent_state, step = carry
-        key_rows, key_update = jax.random.split(jax.random.fold_in(key, step))
-        batches = sample_rows(transitions, key_rows, (agent.critic_steps, agent.batch_size))
-        agent_state, metrics = agent.update(agent_state, batches, key_update, penalty)
+        key_rows, key_update = keys_of(key, step)
+        agent_state, metrics = agent.update(agent_state, draw(key_rows, given), key_update, penalty)
         return (agent_state, step + agent.critic_steps), metrics
 
-    (agent_state, step), metrics = jax.lax.scan(one_update, (state.agent, state.step), length=updates)
+    (agent_state, step), metrics = jax.lax.scan(one_update, (state.agent, state.step), drawn, length=updates)
     return RunState(agent_state, state.bonus, step), jax.tree.map(jnp.mean, metrics)
 
 
@@ -68,17 +90,53 @@ def fit_epoch(
 ) -> tuple[Any, jax.Array, Metrics]:
     """`steps` steps of a bonus's fit. Metrics are means over the epoch."""
 
-    def one_step(carry: tuple[Any, jax.Array], _: None) -> tuple[tuple[Any, jax.Array], Metrics]:
+    def draw(key_rows: Key, _: None) -> Batch:
+        return sample_rows(transitions, key_rows, (bonus.batch_size,))
+
+    return _scan_fit(bonus, fitting, step, key, draw, None, steps)
+
+
+@partial(jax.jit, static_argnames="bonus", donate_argnames="fitting")
+def fit_epoch_on(bonus: Bonus, fitting: Any, step: jax.Array, batches: Batch, key: Key) -> tuple[Any, jax.Array, Metrics]:
+    """The same on rows that were drawn beforehand, `(steps, batch_size)` of them."""
+    return _scan_fit(bonus, fitting, step, key, lambda _, drawn: drawn, batches, len(batches.reward))
+
+
+def _scan_fit(
+    bonus: Bonus, fitting: Any, step: jax.Array, key: Key, draw: Callable[[Key, Any], Batch], drawn: Any, steps: int
+) -> tuple[Any, jax.Array, Metrics]:
+    def one_step(carry: tuple[Any, jax.Array], given: Any) -> tuple[tuple[Any, jax.Array], Metrics]:
         fitting, step = carry
-        key_rows, key_update = jax.random.split(jax.random.fold_in(key, step))
-        fitting, metrics = bonus.update(fitting, sample_rows(transitions, key_rows, (bonus.batch_size,)), key_update)
+        key_rows, key_update = keys_of(key, step)
+        fitting, metrics = bonus.update(fitting, draw(key_rows, given), key_update)
         return (fitting, step + 1), metrics
 
-    (fitting, step), metrics = jax.lax.scan(one_step, (fitting, step), length=steps)
+    (fitting, step), metrics = jax.lax.scan(one_step, (fitting, step), drawn, length=steps)
     return fitting, step, jax.tree.map(jnp.mean, metrics)
 
 
 def sample_rows(transitions: Batch, key: Key, shape: tuple[int, ...]) -> Batch:
     """Rows drawn uniformly with replacement; the cost does not depend on how many there are to draw from."""
-    rows = jax.random.randint(key, shape, 0, transitions.reward.shape[0])
+    rows = row_numbers(key, shape, transitions.reward.shape[0])
     return Batch(*(column[rows] for column in transitions))
+
+
+@partial(jax.jit, static_argnames=("count", "stride", "shape", "size"))
+def draw_rows(key: Key, step: jax.Array, count: int, stride: int, shape: tuple[int, ...], size: int) -> jax.Array:
+    """`(count, *shape)`: the numbers of the rows that an epoch from `step` draws from `size` rows, `stride` steps apart."""
+
+    def one(step: jax.Array) -> jax.Array:
+        key_rows, _ = keys_of(key, step)
+        return row_numbers(key_rows, shape, size)
+
+    return jax.lax.map(one, step + stride * jnp.arange(count, dtype=jnp.int32))
+
+
+def keys_of(key: Key, step: jax.Array) -> tuple[Key, Key]:
+    """The key of the rows, and the key of the update, from the number of the step alone."""
+    key_rows, key_update = jax.random.split(jax.random.fold_in(key, step))
+    return key_rows, key_update
+
+
+def row_numbers(key: Key, shape: tuple[int, ...], size: int) -> jax.Array:
+    return jax.random.randint(key, shape, 0, size)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import time
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
@@ -22,8 +22,8 @@ from tether.data.dataset import Dataset
 from tether.data.transforms import split_episodes
 from tether.errors import TetherError
 from tether.evaluation.discrimination import auroc_by_kind, score_kinds
-from tether.training.epoch import fit_epoch
 from tether.training.metrics import all_finite
+from tether.training.rows import Rows, is_sampled
 from tether.types import Batch, Key, Spec
 
 EPOCH_STEPS = 1_000
@@ -80,20 +80,38 @@ def fit_bonus(bonus: Bonus, dataset: Dataset, cache: Path | None = None, on_epoc
         kept = dataset
     place = None if cache is None or bonus.steps == 0 else _place(bonus, dataset, cache)
     key_init, key_steps = jax.random.split(jax.random.key(bonus.seed))
-    transitions = Batch(*map(jnp.asarray, kept.transitions))
     if place is not None and place.exists():
-        template = jax.eval_shape(lambda key: bonus.frozen(bonus.init(key, dataset.spec, transitions)), key_init)
+        shapes = Batch(*(jax.ShapeDtypeStruct(column.shape, jnp.float32) for column in kept.transitions))
+        template = jax.eval_shape(lambda key, rows: bonus.frozen(bonus.init(key, dataset.spec, rows)), key_init, shapes)
         state, report = _read(place, template)
         return FittedBonus(bonus, state, dataset.spec, report)
 
-    fitting, report = _fresh_fitting(bonus, key_init, dataset.spec, transitions), FitReport(0, 0.0)
+    if isinstance(bonus, BONUSES["count"]) and is_sampled(kept.transitions):
+        raise TetherError(f"the bonus count needs every row in memory, and {dataset.name} is too large; choose another bonus")
+    with closing(Rows(kept.transitions)) as rows:
+        state, report = _fit(bonus, dataset.spec, rows, held_out, place, key_init, key_steps, on_epoch)
+    return FittedBonus(bonus, state, dataset.spec, report)
+
+
+def _fit(
+    bonus: Bonus,
+    spec: Spec,
+    rows: Rows,
+    held_out: Dataset | None,
+    place: Path | None,
+    key_init: Key,
+    key_steps: Key,
+    on_epoch: OnEpoch | None,
+) -> tuple[Any, FitReport]:
+    """The fit itself, from where it stopped; in its place once it is whole."""
+    fitting, report = _fresh_fitting(bonus, key_init, spec, rows.sample()), FitReport(0, 0.0)
     partial_place = place and _partial(place)
     if partial_place is not None and partial_place.exists():
         fitting, report = _read(partial_place, jax.eval_shape(lambda: fitting))
     while report.steps < bonus.steps:
         began = time.perf_counter()
         count = min(EPOCH_STEPS, bonus.steps - report.steps)
-        fitting, _, metrics = fit_epoch(bonus, fitting, jnp.asarray(report.steps, jnp.int32), transitions, key_steps, count)
+        fitting, metrics = rows.fit(bonus, fitting, report.steps, key_steps, count)
         step = report.steps + count
         record = {name: float(value) for name, value in metrics.items()}
         if not (all_finite(record) and all_finite(fitting)):
@@ -114,7 +132,7 @@ def fit_bonus(bonus: Bonus, dataset: Dataset, cache: Path | None = None, on_epoc
         _write(place, state, report)
     if partial_place is not None:
         partial_place.unlink(missing_ok=True)
-    return FittedBonus(bonus, state, dataset.spec, report)
+    return state, report
 
 
 def steps_done(bonus: Bonus, dataset: Dataset, cache: Path) -> int:
@@ -127,16 +145,16 @@ def steps_done(bonus: Bonus, dataset: Dataset, cache: Path) -> int:
 
 
 def cache_folder() -> Path:
-    """Where fits are kept: `TETHER_CACHE`, else the user's cache folder."""
-    given = os.environ.get("TETHER_CACHE")
-    root = Path(given) if given else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "tether"
-    return root / "bonuses"
+    """Where fits are kept: in `TETHER_CACHE`, else in the user's cache folder."""
+    return storage.cache_root() / "bonuses"
 
 
 def fit_name(bonus: Bonus, dataset: Dataset) -> str:
     """Names a fit by all that decides it: the bonus and its settings, the data and its bounds, the format of the file."""
     name = next(name for name, kind in BONUSES.items() if kind is type(bonus))
     facts = [name, asdict(bonus), dataset.sha256, dataset.size, asdict(dataset.spec), storage.FORMAT_VERSION]  # type: ignore[call-overload]
+    if is_sampled(dataset.transitions):
+        facts.append("begun with a sample of the rows")
     return f"{name}-{hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:24]}"
 
 

@@ -13,30 +13,31 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import jax.numpy as jnp
 import numpy as np
 
 from tether import config as configs
 from tether import storage
 from tether.config import RunConfig
 from tether.data import Dataset, load_dataset
+from tether.data.provenance import imported_columns
 from tether.data.transforms import RewardScale, normalise_rewards
 from tether.errors import TetherError
 from tether.evaluation.rollout import EpisodeResults, Evaluator
 from tether.networks import Actor
 from tether.policy import Policy, act
-from tether.report.progress import progress
+from tether.report.progress import Bar, progress
 from tether.training import checkpoint
-from tether.training.epoch import RunState, initial_state, run_keys, train_epoch
+from tether.training.epoch import RunState, initial_state, run_keys
 from tether.training.fit import FittedBonus, cache_folder, fit_bonus, steps_done
 from tether.training.interrupt import StopRequest, stop_on_interrupt
 from tether.training.metrics import MetricsLog, check_finite
 from tether.training.result import make_result
+from tether.training.rows import Rows
 from tether.types import Batch
 
 Say = Callable[[str], None]
@@ -54,16 +55,32 @@ class Materials:
     env_id: str | None  # None: not evaluated
 
 
-def run(config: RunConfig, folder: Path, show: bool = True, say: Say = print) -> dict[str, Any]:
-    """Train to the end, or go on with what is in `folder`, and return the content of `result.json`."""
+def open_dataset(source: str, on_disk: bool | None = None, show: bool = True) -> Dataset:
+    """The dataset, in memory or where that is too small on disk, with the progress of writing it there."""
+    with ExitStack() as stack:
+        bar: Bar | None = None
+
+        def on_rows(done: int, total: int) -> None:
+            nonlocal bar
+            if bar is None:
+                bar = stack.enter_context(progress("writing columns to disk", total, unit="rows", enabled=show))
+            bar.update(done)
+
+        return load_dataset(source, on_disk, on_rows)
+
+
+def run(config: RunConfig, folder: Path, show: bool = True, say: Say = print, dataset: Dataset | None = None) -> dict[str, Any]:
+    """Train to the end, or go on with what is in `folder`, and return the content of `result.json`.
+
+    `dataset` is that of the config where it has been loaded already.
+    """
     began = time.perf_counter()
     finished = find_result(folder, config)
     if finished is not None:
         say(f"{folder} is finished ({config.training.steps:,} steps); left as it is")
         return finished
     with storage.exclusive(folder), stop_on_interrupt() as stop:
-        raw = load_dataset(config.dataset)
-        dataset, reward_scale = normalise_rewards(raw)
+        dataset, reward_scale = normalise_rewards(dataset or open_dataset(config.dataset, show=show))
         if reward_scale.is_constant:
             say(f"warning: every reward of {dataset.name} is {reward_scale.low:g}; there is nothing to learn from them")
         env_id = evaluation_environment(config, dataset)
@@ -151,13 +168,13 @@ def _train(m: Materials, evaluator: Evaluator | None, stop: StopRequest, began: 
     if restored is not None:
         state, known = restored
         say(f"going on from step {int(state.step):,}")
-    transitions = Batch(*map(jnp.asarray, penalised(m.dataset.transitions, m.bonus, training.reward_penalty)))
+    rows = Rows(penalised(m.dataset.transitions, m.bonus, training.reward_penalty))
     _, key = run_keys(config.seed)
     step, first_step, saved = int(state.step), int(state.step), int(state.step)
     clock = _EpochClock()
     title = m.folder.name
     log = MetricsLog(m.folder, step, m.env_id)
-    with closing(log), progress(title, training.steps, start=step, enabled=show) as bar:
+    with closing(log), closing(rows), progress(title, training.steps, start=step, enabled=show) as bar:
         log.fit(m.bonus.report.history)
         while True:
             due = step and (step % training.evaluate_every == 0 or step >= training.steps)
@@ -167,9 +184,8 @@ def _train(m: Materials, evaluator: Evaluator | None, stop: StopRequest, began: 
             if step >= training.steps:
                 break
             with clock:
-                state, device_metrics = train_epoch(
-                    config.agent, config.bonus, state, transitions, key, config.epoch_steps // config.agent.critic_steps
-                )
+                updates = config.epoch_steps // config.agent.critic_steps
+                state, device_metrics = rows.train(config.agent, config.bonus, state, key, updates)
                 metrics = {name: float(value) for name, value in device_metrics.items()}
             step += config.epoch_steps
             check_finite(metrics, state.agent, training.value_limit, step, m.folder.name, saved or None)
@@ -200,7 +216,15 @@ def _finish(
     from tether.report.runs import read_run
 
     config = m.config
-    about = {"dataset": m.dataset.name, "dataset_sha256": m.dataset.sha256, "env_id": m.env_id, "step": int(state.step)}
+    about: dict[str, Any] = {
+        "dataset": m.dataset.name,
+        "dataset_sha256": m.dataset.sha256,
+        "env_id": m.env_id,
+        "step": int(state.step),
+    }
+    columns = imported_columns(m.dataset.provenance)
+    if columns is not None:  # without them nobody knows which number of an observation is which
+        about["columns"] = columns
     actor = config.agent.policies(state.agent)[config.evaluation.policy]
     Policy(actor, m.dataset.spec, about | {"policy": config.evaluation.policy}).save(m.folder / "policy.safetensors")
     draw_curves([read_run(m.folder, m.env_id)], m.folder / "curves.png")

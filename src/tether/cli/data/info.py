@@ -1,4 +1,4 @@
-"""`tether data`: what datasets there are and what is in them."""
+"""`tether data info`: what is in a dataset."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ def info(source: str, /, json: bool = False) -> None:
 
     Examples:
         tether data info hopper_medium-v2.hdf5
+        tether data info minari:mujoco/hopper/medium-v0
         tether data info hopper_medium-v2.hdf5 --json
 
     Args:
-        source: The name of a built-in dataset (see `tether data list`) or a path to an HDF5 file in the D4RL layout.
+        source: A dataset: a name (see `tether data list`), a path to an HDF5 file in the D4RL layout, or minari:ID.
         json: Print one JSON object instead of a table.
     """
     from tether.data import load_dataset
@@ -27,43 +28,20 @@ def info(source: str, /, json: bool = False) -> None:
         return
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
-    table = Table(title=facts["name"], title_justify="left", show_header=False)
+    table = Table(title=Text(facts["name"]), title_justify="left", show_header=False)
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold")  # a hash cut short is no use
     for label, value in _rows(facts):
-        table.add_row(label, value)
-    Console().print(table)
-
-
-def list_datasets() -> None:
-    """List the datasets that come with the package.
-
-    Examples:
-        tether data list
-    """
-    from tether.data import built_in_datasets, load_dataset
-
-    built_in = built_in_datasets()
-    if not built_in:
-        print("no built-in datasets; give a path to an .hdf5 file in the D4RL layout instead of a name")
-        return
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table()
-    table.add_column("name", no_wrap=True)
-    for column in ("environment", "transitions", "episodes", "mean return"):
-        table.add_column(column)
-    for name in built_in:
-        dataset = load_dataset(name)
-        mean_return = f"{dataset.episode_returns.mean():.1f}"
-        table.add_row(name, dataset.env_id or "-", f"{dataset.size:,}", f"{len(dataset.episode_ends):,}", mean_return)
+        table.add_row(label, Text(value))  # text out of a file, which must not be read as markup
     Console().print(table)
 
 
 def _rows(facts: dict[str, Any]) -> list[tuple[str, str]]:
     """Label and text of each line of the table."""
+    from tether.data.provenance import describe_provenance
+
     notes, score, reward = facts["notes"], facts["normalised_score"], facts["reward"]
     return [
         ("environment", facts["env_id"] or "unknown"),
@@ -72,7 +50,7 @@ def _rows(facts: dict[str, Any]) -> list[tuple[str, str]]:
         ("episode length", _spread(facts["episode_length"], digits=0)),
         ("episode return", _spread(facts["episode_return"], digits=1)),
         ("normalised score", f"{score['mean']:.1f} ± {score['std']:.1f}" if score else "no reference returns known"),
-        ("observation", f"{facts['observation_size']} numbers"),
+        ("observation", f"{facts['observation_size']} numbers" + _parts(notes["observation_parts"])),
         ("action", f"{facts['action_size']} numbers {_bounds(facts)} (bounds {_BOUNDS_FROM[notes['action_bounds']]})"),
         ("reward", f"{reward['min']:.4g} to {reward['max']:.4g}" + (" (constant: nothing to learn)" * reward["constant"])),
         ("terminated", f"{facts['terminated_share']:.3%} of transitions"),
@@ -81,11 +59,13 @@ def _rows(facts: dict[str, Any]) -> list[tuple[str, str]]:
         ("rows dropped", f"{notes['rows_dropped']:,} of {notes['rows_read']:,} (no known successor)"),
         ("actions clipped", f"{notes['action_entries_clipped']:,} entries"),
         ("sha256", facts["sha256"]),
+        ("provenance", "\n".join(describe_provenance(facts["provenance"])) or "not recorded in the file"),
     ]
 
 
 _BOUNDS_FROM = {
     "environment": "of the environment",
+    "recorded": "recorded with the data",
     "assumed": "assumed, no environment known",
     "measured": "measured from the recorded actions",
 }
@@ -94,6 +74,10 @@ _BOUNDS_FROM = {
 def _spread(values: dict[str, float], digits: int) -> str:
     inner = " | ".join(f"{values[key]:,.{digits}f}" for key in ("min", "first_quartile", "median", "third_quartile", "max"))
     return f"{values['mean']:,.1f} ± {values['std']:,.1f}\nmin, quartiles, max: {inner}"
+
+
+def _parts(spelt: str) -> str:
+    return f" (flattened: {spelt})" if spelt else ""
 
 
 def _bounds(facts: dict[str, Any]) -> str:

@@ -1,0 +1,1 @@
+"""`tether data`: one file per subcommand."""

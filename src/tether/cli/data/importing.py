@@ -1,0 +1,109 @@
+"""`tether data import`: your own tables as a dataset."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+
+def import_tables(
+    files: tuple[Path, ...],
+    /,
+    observation: tuple[str, ...],
+    action: tuple[str, ...],
+    reward: str,
+    terminated: str,
+    out: Path,
+    truncated: str | None = None,
+    episode: str | None = None,
+    episode_ids: Literal["per-file", "across-files"] | None = None,
+    time: str | None = None,
+    max_gap: float | None = None,
+    drop_incomplete_rows: bool = False,
+    action_low: tuple[float, ...] | None = None,
+    action_high: tuple[float, ...] | None = None,
+    env_id: str | None = None,
+    overwrite: bool = False,
+) -> None:
+    """Turn your own tables into a dataset, with a report of one page before anything is trained.
+
+    Tables are Parquet, CSV or NPZ: many files, or a folder. The dataset is an HDF5 file in the D4RL layout that carries the
+    files' hashes, the columns and the action bounds. Beside it go OUT.report.md and OUT.report.png. Actions stay in the log's own
+    units, and so are the trained policy's. Needs pip install 'tether-rl[tables]'.
+
+    Examples:
+        tether data import log.parquet --observation 'obs_*' --action 'act_*' --reward r --terminated done --out log.hdf5
+        tether data import logs/ --observation 'joint_*' 'imu_*' '!imu_time' --action torque --reward r --terminated fell \\
+            --truncated stopped --episode run --time t --max-gap 0.1 --action-low -2 --action-high 2 --out robot.hdf5
+        tether data import log.npz --observation obs --action act --reward rew --terminated none --out log.hdf5
+
+    Args:
+        files: Tables (.parquet, .csv, .csv.gz, .npz), or folders of them.
+        observation: Names or patterns (* and ?) of the columns that the policy will see; with ! before it, columns to leave out.
+        action: Names or patterns of the columns that it will set.
+        reward: The column to make large.
+        terminated: The column of true ends, after which nothing follows: 0 and 1, or false and true; or none.
+        out: The HDF5 file to write.
+        truncated: The column of episodes cut off by a time limit or by hand.
+        episode: The column that names each row's episode. Without it an episode ends where its flags say, and with its file.
+        episode_ids: Whether an id that two files have is two episodes or one that goes on.
+        time: The column to sort by within an episode, and to find gaps and duplicates with.
+        max_gap: Cut an episode where the time jumps by more; in the unit of the time, seconds for dates.
+        drop_incomplete_rows: Leave out rows with empty entries, and cut their episodes there.
+        action_low: Lowest action: one number for all, or one for each. Without it, measured.
+        action_high: Highest action.
+        env_id: The Gymnasium environment to evaluate in, if there is one.
+        overwrite: Replace OUT and its report if they are there.
+    """
+    from rich.console import Console
+    from rich.markup import escape
+
+    from tether.cli.data.output import check_outputs
+    from tether.data import load_dataset
+    from tether.data.tables.files import find_files
+    from tether.data.tables.importing import ImportOptions
+    from tether.data.tables.importing import import_tables as read_tables
+    from tether.data.writing import write_d4rl
+    from tether.errors import TetherError
+    from tether.report.log_page import write_log_page
+    from tether.report.progress import progress
+    from tether.report.tables import rich_lines
+
+    if out.suffix not in (".hdf5", ".h5"):
+        raise TetherError(f"--out is {out}; it must end in .hdf5, as {out.with_suffix('.hdf5').name} does")
+    page, figure = out.with_suffix(".report.md"), out.with_suffix(".report.png")
+    check_outputs([out, page, figure], overwrite)
+    options = ImportOptions(
+        observation=observation,
+        action=action,
+        reward=reward,
+        terminated=terminated,
+        truncated=truncated,
+        episode=episode,
+        time=time,
+        episode_ids=episode_ids,
+        max_gap=max_gap,
+        drop_incomplete_rows=drop_incomplete_rows,
+        action_low=action_low,
+        action_high=action_high,
+        env_id=env_id,
+    )
+    with progress("reading", len(find_files(files)), unit="files", enabled=len(files) > 1 or files[0].is_dir()) as bar:
+        imported = read_tables(files, options, bar.update)
+    write_d4rl(out, imported.rows, imported.truncated, imported.attributes, compact=True)
+    dataset = load_dataset(out)
+    remarks = write_log_page(imported, dataset, page, figure)
+    console = Console()
+    heading = ["column", "role", "type", "unit", "min", "max"]
+    lines = [
+        [fact.name, fact.role, fact.type, fact.unit or "-", *(f"{value:.4g}" for value in (fact.low, fact.high))]
+        for fact in imported.columns
+    ]
+    console.print(rich_lines([heading, *lines]))
+    for text in imported.assumptions:
+        console.print(escape(f"assumed: {text}"), soft_wrap=True)
+    for text in remarks:
+        console.print(escape(f"look: {text}"), soft_wrap=True)
+    returns = dataset.episode_returns
+    print(f"{out}: {dataset.size:,} transitions, {len(returns):,} episodes, return {returns.mean():,.4g} ± {returns.std():,.4g}")
+    print(f"the page to read before training: {page} (with {figure.name})")

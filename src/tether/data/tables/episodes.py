@@ -1,0 +1,185 @@
+"""Rows of a log as episodes: in order, without duplicates, cut where they do not go on.
+
+A log has no successors of its own: that of a row is the next row of its episode. So what matters is that no two rows stand
+beside each other that were not.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+
+from tether.errors import TetherError
+
+IRREGULAR = 1.5  # a step in time that is longer than so many median steps is a gap
+
+
+class Log(NamedTuple):
+    """The rows of all files one after the other, as they were read."""
+
+    observation: np.ndarray  # (N, O) float32
+    action: np.ndarray  # (N, A) float32
+    reward: np.ndarray  # (N,) float32
+    terminated: np.ndarray  # (N,) bool
+    truncated: np.ndarray  # (N,) bool
+    episode: np.ndarray | None  # (N,) int64: equal for rows of one episode; None: the log does not say
+    time: np.ndarray | None  # (N,) float64
+    incomplete: np.ndarray  # (N,) bool: an entry is missing; such rows are dropped
+    file: np.ndarray  # (N,) int64: which file it is from
+    row: np.ndarray  # (N,) int64: its place there, from 0
+    names: tuple[str, ...]  # of the files
+
+    def place(self, index: int) -> str:
+        """`log.csv, row 17`, counted from 1."""
+        return f"{self.names[self.file[index]]}, row {self.row[index] + 1}"
+
+
+@dataclass(frozen=True)
+class RowFindings:
+    """What was found in the rows and what was done about it."""
+
+    rows_read: int
+    incomplete_dropped: int = 0
+    duplicates_dropped: int = 0
+    repeats: int = 0  # rows equal to the one before, where there is no time to tell whether they are one
+    reordered: int = 0  # rows that were not where their time puts them
+    median_step: float | None = None  # in the unit of the time
+    gaps: int = 0  # steps longer than IRREGULAR medians
+    gaps_cut: int = 0  # steps longer than what was asked for
+    longest_gap: float | None = None
+    longest_gap_at: str = ""  # the row after it
+    after_end: int = 0  # rows of an episode that come after its end
+    lone: int = 0  # pieces of one row that did not terminate: no successor is known, so they give no transition
+
+
+class Rows(NamedTuple):
+    """The rows that are kept, in order, and where each episode ends."""
+
+    order: np.ndarray  # (M,) places in the log
+    last: np.ndarray  # (M,) bool: the last row of its episode
+    findings: RowFindings
+
+
+def arrange(log: Log, max_gap: float | None = None) -> Rows:
+    """Put rows in order and find where episodes end.
+
+    Where the log names episodes, rows are sorted by time within each; else their order is that of the files, and a file begins
+    an episode. An episode ends at a terminated or truncated row, where an incomplete row was dropped, and at a step in time
+    longer than `max_gap`.
+    """
+    order, reordered = _order(log)
+    begins = _group_begins(log, order) | _after(log.terminated[order] | log.truncated[order])
+    order, begins = _without(log.incomplete[order], order, begins, cut=True)
+    if not len(order):
+        raise TetherError("no complete row is left")
+    same = _equal_to_before(log, order)
+    duplicates = np.zeros_like(same)
+    if log.time is not None:
+        duplicates = _duplicates(log, order, begins, same)
+        order, begins = _without(duplicates, order, begins)
+    findings = RowFindings(
+        rows_read=len(log.reward),
+        incomplete_dropped=int(log.incomplete.sum()),
+        duplicates_dropped=int(duplicates.sum()),
+        repeats=int((same & ~begins).sum()) if log.time is None else 0,
+        reordered=reordered,
+        after_end=_after_end(log, order),
+    )
+    begins, findings = _cut_gaps(log, order, begins, max_gap, findings)
+    last = np.concatenate([begins[1:], [True]])
+    lone = int((begins & last & ~log.terminated[order]).sum())
+    return Rows(order, last, replace(findings, lone=lone))
+
+
+def _order(log: Log) -> tuple[np.ndarray, int]:
+    """Episodes by their first row, rows by time within, ties as in the files; and how many rows were not in that order."""
+    rows = np.arange(len(log.reward))
+    if log.episode is None:
+        return rows, 0
+    _, first, number = np.unique(log.episode, return_index=True, return_inverse=True)
+    grouped = np.lexsort((rows, first[number]))
+    if log.time is None:
+        return grouped, 0
+    order = np.lexsort((rows, log.time, first[number]))
+    return order, int((order != grouped).sum())
+
+
+def _group_begins(log: Log, order: np.ndarray) -> np.ndarray:
+    """(N,) the row is the first of a named episode, or of a file where none is named."""
+    group = (log.file if log.episode is None else log.episode)[order]
+    return np.concatenate([[True], group[1:] != group[:-1]])
+
+
+def _after(marked: np.ndarray) -> np.ndarray:
+    return np.concatenate([[False], marked[:-1]])
+
+
+def _without(drop: np.ndarray, order: np.ndarray, begins: np.ndarray, cut: bool = False) -> tuple[np.ndarray, np.ndarray]:
+    """The rows that stay. One that follows a dropped row begins an episode if that one did, or with `cut` in any case."""
+    number = np.cumsum(~drop) - 1  # where a dropped row's begin goes: to the next that stays
+    carried = np.zeros(int((~drop).sum()), dtype=bool)
+    passed_on = drop & (begins | cut)
+    following = number[passed_on] + 1
+    carried[following[following < len(carried)]] = True
+    return order[~drop], begins[~drop] | carried
+
+
+def _equal_to_before(log: Log, order: np.ndarray) -> np.ndarray:
+    """(M,) every entry, time aside, is that of the row before."""
+    same = np.ones(len(order), dtype=bool)
+    same[0] = False
+    for column in (log.observation, log.action, log.reward, log.terminated, log.truncated):
+        values = column[order].reshape(len(order), -1)
+        same[1:] &= (values[1:] == values[:-1]).all(axis=1)
+    return same
+
+
+def _duplicates(log: Log, order: np.ndarray, begins: np.ndarray, same: np.ndarray) -> np.ndarray:
+    """(M,) rows that repeat the one before, time included. Two different rows of one time are an error."""
+    assert log.time is not None
+    time = log.time[order]
+    at_once = np.concatenate([[False], time[1:] == time[:-1]])
+    duplicates = at_once & same & ~_group_begins(log, order)  # also after an end: a last row is often written twice
+    conflict = at_once & ~same & ~begins
+    if conflict.any():
+        second = int(np.argmax(conflict))
+        one, other = log.place(order[second - 1]), log.place(order[second])
+        raise TetherError(
+            f"{other}: has the time ({time[second]:g}) and the episode of {one}, but other values; keep one of them"
+        )
+    return duplicates
+
+
+def _cut_gaps(
+    log: Log, order: np.ndarray, begins: np.ndarray, max_gap: float | None, findings: RowFindings
+) -> tuple[np.ndarray, RowFindings]:
+    """Find steps in time that are too long, and let episodes begin after those longer than `max_gap`."""
+    if log.time is None or begins.all():
+        return begins, findings
+    step = np.where(begins, 0.0, np.diff(log.time[order], prepend=0.0))
+    if (step < 0).any():
+        index = int(np.argmax(step < 0))
+        was, now = log.time[order[index - 1]], log.time[order[index]]
+        raise TetherError(
+            f"{log.place(order[index])}: the time goes back from {was:g} to {now:g}; if an episode begins there, "
+            "say so with --episode or --truncated"
+        )
+    median = float(np.median(step[~begins]))
+    gaps = step > IRREGULAR * median
+    cut = np.zeros_like(gaps) if max_gap is None else step > max_gap
+    found = replace(findings, median_step=median, gaps=int(gaps.sum()), gaps_cut=int(cut.sum()))
+    if gaps.any():
+        longest = int(np.argmax(step))
+        found = replace(found, longest_gap=float(step[longest]), longest_gap_at=log.place(order[longest]))
+    return begins | cut, found
+
+
+def _after_end(log: Log, order: np.ndarray) -> int:
+    """How many rows come after a terminated row of what the log says is the same episode."""
+    if log.episode is None:
+        return 0
+    begins = _group_begins(log, order)
+    ended = np.cumsum(_after(log.terminated[order]))
+    return int((ended > ended[begins][np.cumsum(begins) - 1]).sum())

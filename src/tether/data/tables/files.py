@@ -1,0 +1,150 @@
+"""Tables on disk: which files, which columns they have, and the columns that are asked for."""
+
+from __future__ import annotations
+
+import re
+import zipfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tether.errors import TetherError
+
+if TYPE_CHECKING:
+    import pyarrow
+
+SUFFIXES = (".parquet", ".pq", ".csv", ".csv.gz", ".npz")
+
+
+@dataclass(frozen=True)
+class TableFile:
+    """A file and what it says of its columns, before any row is read."""
+
+    path: Path
+    schema: pyarrow.Schema
+    bases: dict[str, str]  # of a column that is part of a two-dimensional array: the array's name
+
+    @property
+    def name(self) -> str:
+        return self.path.name
+
+
+def find_files(given: Sequence[Path]) -> list[Path]:
+    """The files as given; a folder stands for the tables in it, log_2 before log_10."""
+    if not given:
+        raise TetherError(f"give at least one table ({', '.join(SUFFIXES)}) or a folder of them")
+    found: list[Path] = []
+    for path in given:
+        if path.is_dir():
+            inside = [file for file in path.iterdir() if file.name.endswith(SUFFIXES) and file.is_file()]
+            if not inside:
+                raise TetherError(f"{path}: no table in this folder; tables end in {', '.join(SUFFIXES)}")
+            found += sorted(inside, key=lambda file: natural_order(file.name))
+        elif not path.exists():
+            raise TetherError(f"{path}: no such file")
+        elif not path.name.endswith(SUFFIXES):
+            raise TetherError(f"{path}: not a table that is read; tables end in {', '.join(SUFFIXES)}")
+        else:
+            found.append(path)
+    twice = {path for path in found if found.count(path) > 1}
+    if twice:
+        raise TetherError(f"{min(twice)} is given twice")
+    return found
+
+
+def natural_order(name: str) -> list[tuple[int, int, str]]:
+    """Sorts obs_2 before obs_10: runs of digits by their number."""
+    return [(0, int(part), "") if part.isdigit() else (1, 0, part) for part in re.split(r"(\d+)", name) if part]
+
+
+def open_table(path: Path) -> TableFile:
+    """What columns the file has, and of which types."""
+    with _reading(path):
+        if path.suffix == ".npz":
+            table, bases = _read_npz(path)
+            return TableFile(path, table.schema, bases)
+        if path.suffix in (".parquet", ".pq"):
+            import pyarrow.parquet
+
+            return TableFile(path, _checked(pyarrow.parquet.read_schema(path), path), {})
+        from pyarrow import csv
+
+        with csv.open_csv(path) as reader:  # its types are those of the first rows only
+            return TableFile(path, _checked(reader.schema, path), {})
+
+
+def read_table(file: TableFile, columns: Sequence[str]) -> pyarrow.Table:
+    """The columns, in the order asked for."""
+    with _reading(file.path):
+        if file.path.suffix == ".npz":
+            return _read_npz(file.path)[0].select(list(columns))
+        if file.path.suffix in (".parquet", ".pq"):
+            import pyarrow.parquet
+
+            return pyarrow.parquet.read_table(file.path, columns=list(columns), partitioning=None).select(list(columns))
+        from pyarrow import csv
+
+        return csv.read_csv(file.path, convert_options=csv.ConvertOptions(include_columns=list(columns)))
+
+
+def unit_of(field: pyarrow.Field) -> str | None:
+    """The unit as the file says it: Parquet metadata `unit` or `units`, or brackets at the end of the name (`speed [m/s]`)."""
+    metadata = field.metadata or {}
+    for key in (b"unit", b"units"):
+        if key in metadata:
+            return metadata[key].decode("utf-8", "replace")
+    bracketed = re.search(r"[\[(]([^\[\]()]+)[\])]\s*$", field.name)
+    return bracketed.group(1).strip() if bracketed else None
+
+
+def _read_npz(path: Path) -> tuple[pyarrow.Table, dict[str, str]]:
+    """Every array of one axis is a column; `obs` of shape (N, 3) is the columns obs_0, obs_1 and obs_2."""
+    import pyarrow
+
+    columns: dict[str, Any] = {}
+    bases: dict[str, str] = {}
+    with np.load(path, allow_pickle=False) as file:
+        for name in file.files:
+            array = file[name]
+            if array.ndim == 1:
+                columns[name] = array
+            elif array.ndim == 2:
+                for index in range(array.shape[1]):
+                    columns[f"{name}_{index}"] = array[:, index]
+                    bases[f"{name}_{index}"] = name
+    lengths = {name: len(array) for name, array in columns.items()}
+    if len(set(lengths.values())) > 1:
+        shortest, longest = min(lengths, key=lengths.__getitem__), max(lengths, key=lengths.__getitem__)
+        raise TetherError(f"{path.name}: {shortest} has {lengths[shortest]} rows, {longest} has {lengths[longest]}")
+    return pyarrow.table({name: pyarrow.array(np.ascontiguousarray(array)) for name, array in columns.items()}), bases
+
+
+def _checked(schema: pyarrow.Schema, path: Path) -> pyarrow.Schema:
+    twice = sorted({name for name in schema.names if schema.names.count(name) > 1})
+    if twice:
+        raise TetherError(f"{path.name}: two columns are both named {twice[0]!r}; rename one")
+    return schema
+
+
+class _reading:  # noqa: N801 -- used as a function is
+    """Errors of the libraries as one `TetherError` that names the file."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __enter__(self) -> None:
+        try:
+            import pyarrow  # noqa: F401
+        except ImportError as error:
+            raise TetherError("tables need pyarrow: pip install 'tether-rl[tables]'") from error
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> None:
+        import pyarrow
+
+        if isinstance(error, MemoryError):
+            raise TetherError(f"{self.path.name}: does not fit in memory") from error
+        if isinstance(error, pyarrow.ArrowException | OSError | ValueError | zipfile.BadZipFile | EOFError):
+            raise TetherError(f"{self.path.name}: cannot be read: {' '.join(str(error).split())}") from error

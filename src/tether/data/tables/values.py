@@ -1,0 +1,88 @@
+"""Columns of a table as numbers, flags, labels and times. Missing entries are found here and judged elsewhere."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from tether.errors import TetherError
+
+if TYPE_CHECKING:
+    import pyarrow
+
+LARGEST = float(np.finfo(np.float32).max)
+
+
+class Values(NamedTuple):
+    """One column of one file."""
+
+    values: np.ndarray  # (N,); what stands in a missing entry means nothing
+    missing: np.ndarray  # (N,) bool: empty, or not a number
+
+
+def numbers(column: pyarrow.ChunkedArray, where: str) -> Values:
+    """As float64, within what float32 can hold."""
+    from pyarrow import types
+
+    kind = column.type
+    if not (types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind) or types.is_decimal(kind)):
+        if not types.is_null(kind):
+            raise TetherError(f"{where} has type {kind}, expected numbers{_first_text(column)}")
+        return Values(np.zeros(len(column)), np.ones(len(column), dtype=bool))
+    import pyarrow
+
+    if types.is_boolean(kind):
+        column = column.cast(pyarrow.int8())
+    values = column.cast(pyarrow.float64(), safe=False).to_numpy().astype(np.float64)
+    large = np.isfinite(values) & (np.abs(values) > LARGEST)
+    if large.any():
+        row = int(np.argmax(large))
+        raise TetherError(f"{where} is {values[row]:g} in row {row + 1}, more than a float32 holds")
+    return Values(values, ~np.isfinite(values))
+
+
+def flags(column: pyarrow.ChunkedArray, where: str) -> Values:
+    """As bool, from 0 and 1 of any number type or from true and false."""
+    found = numbers(column, where)
+    strange = ~found.missing & (found.values != 0) & (found.values != 1)
+    if strange.any():
+        row = int(np.argmax(strange))
+        raise TetherError(f"{where} is {found.values[row]:g} in row {row + 1}, expected 0 or 1")
+    return Values(found.values == 1, found.missing)
+
+
+def labels(column: pyarrow.ChunkedArray, where: str) -> Values:
+    """As text: what names an episode may be a number, a date or a word."""
+    import pyarrow
+
+    missing = column.is_null(nan_is_null=True).to_numpy()
+    try:
+        text = column.cast(pyarrow.string())
+    except pyarrow.ArrowException as error:
+        raise TetherError(f"{where} has type {column.type}, which names no episode") from error
+    names = np.where(missing, "", text.to_numpy()).astype(str)
+    return Values(names, names == "")  # an empty field of a CSV is empty text
+
+
+def times(column: pyarrow.ChunkedArray, where: str) -> Values:
+    """As float64: numbers in their own unit; dates, times of day and durations in seconds."""
+    import pyarrow
+    from pyarrow import types
+
+    if not (types.is_temporal(column.type) and not types.is_interval(column.type)):
+        return numbers(column, where)
+    if types.is_duration(column.type):
+        column = column.cast(pyarrow.duration("ns"))
+    elif types.is_timestamp(column.type) or types.is_date(column.type):
+        column = column.cast(pyarrow.timestamp("ns"))
+    else:
+        column = column.cast(pyarrow.time64("ns"))
+    missing = column.is_null().to_numpy()
+    counts = column.cast(pyarrow.int64()).fill_null(0).to_numpy()
+    return Values(counts.astype(np.float64) / 1e9, missing)
+
+
+def _first_text(column: pyarrow.ChunkedArray) -> str:
+    present = column.drop_null()
+    return f" (the first is {present[0].as_py()!r})" if len(present) else ""

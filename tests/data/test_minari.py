@@ -1,0 +1,299 @@
+"""Minari both ways, with its own library: real datasets that its DataCollector recorded in real environments."""
+
+from __future__ import annotations
+
+import gc
+import json
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium import spaces
+
+from tether.data import Dataset, load_dataset
+from tether.data.minari import download, list_datasets
+from tether.data.minari_export import export_minari
+from tether.errors import TetherError
+
+minari = pytest.importorskip("minari", reason="needs the extra minari")
+
+
+@pytest.fixture(autouse=True)
+def minari_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path / "minari"))
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    return tmp_path / "minari"
+
+
+def record(environment: gymnasium.Env, dataset_id: str, episodes: int = 2, steps: int = 5, **options) -> minari.MinariDataset:
+    """Random actions; the last episode is left unfinished. Minari warns of every piece of metadata that is not given."""
+    collector = minari.DataCollector(environment, **options)
+    environment.action_space.seed(0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for episode in range(episodes):
+            collector.reset(seed=episode)
+            for _ in range(steps):
+                _, _, terminated, truncated, _ = collector.step(environment.action_space.sample())
+                if terminated or truncated:
+                    break
+        made = collector.create_dataset(dataset_id)
+        collector.close()
+        del collector
+        gc.collect()  # the collector leaves its temporary folders to the garbage collector, which warns of them
+    return made
+
+
+def from_buffers(dataset_id: str, episodes: list[dict], observation_space=None, action_space=None, **options) -> None:
+    from minari.data_collector.episode_buffer import EpisodeBuffer
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        minari.create_dataset_from_buffers(
+            dataset_id,
+            [EpisodeBuffer(**episode) for episode in episodes],
+            observation_space=observation_space or spaces.Box(-np.inf, np.inf, (1,)),
+            action_space=action_space or spaces.Box(-2.0, 2.0, (1,)),
+            **options,
+        )
+
+
+def two_steps(**changed) -> dict:
+    """One episode: observations 0, 1, 2; it terminates."""
+    return {
+        "observations": np.array([[0.0], [1.0], [2.0]], np.float32),
+        "actions": np.array([[0.5], [-0.5]], np.float32),
+        "rewards": np.array([1.0, 2.0]),
+        "terminations": np.array([False, True]),
+        "truncations": np.array([False, False]),
+    } | changed
+
+
+def test_a_recorded_dataset_is_read_step_by_step():
+    made = record(gymnasium.make("InvertedPendulum-v5"), "mujoco/pendulum/random-v0", episodes=3, steps=60)
+    dataset = load_dataset("minari:mujoco/pendulum/random-v0")
+    episodes = list(made.iterate_episodes())
+    steps = [len(episode.rewards) for episode in episodes]
+    assert all(episode.terminations[-1] for episode in episodes)  # a random pole falls well within 60 steps
+    np.testing.assert_array_equal(dataset.episode_ends, np.cumsum(steps))
+    np.testing.assert_array_equal(
+        dataset.transitions.observation[steps[0] :][: steps[1]], episodes[1].observations[:-1].astype(np.float32)
+    )
+    np.testing.assert_array_equal(
+        dataset.transitions.next_observation[: steps[0]], episodes[0].observations[1:].astype(np.float32)
+    )
+    np.testing.assert_array_equal(dataset.transitions.action[: steps[0]], episodes[0].actions)
+    assert dataset.transitions.terminated.sum() == 3
+    assert (dataset.name, dataset.env_id) == ("mujoco-pendulum-random-v0", "InvertedPendulum-v5")
+    assert dataset.spec.action_low == (-3.0,)
+    assert dataset.notes.action_bounds == "recorded"
+
+
+def test_an_unfinished_episode_is_cut_and_bootstraps():
+    record(gymnasium.make("Pendulum-v1"), "pendulum/short-v0", episodes=2, steps=4)
+    dataset = load_dataset("minari:pendulum/short-v0")
+    np.testing.assert_array_equal(dataset.truncated, [0, 0, 0, 1, 0, 0, 0, 1])
+    assert dataset.transitions.terminated.sum() == 0
+
+
+def test_episodes_without_any_flag_at_their_end_stay_apart():
+    unended = two_steps(terminations=np.array([False, False]))
+    from_buffers("log-v0", [unended, two_steps()])
+    dataset = load_dataset("minari:log-v0")
+    np.testing.assert_array_equal(dataset.episode_ends, [2, 4])
+    np.testing.assert_array_equal(dataset.truncated, [0, 1, 0, 0])
+
+
+def test_our_own_reference_scores_are_used(minari_folder: Path):
+    record(gymnasium.make("Hopper-v5"), "mujoco/hopper/random-v0", episodes=1, steps=3)
+    from tether.data.info import describe
+
+    score = describe(load_dataset("minari:mujoco/hopper/random-v0"))["normalised_score"]
+    total = sum(minari.load_dataset("mujoco/hopper/random-v0")[0].rewards)
+    assert score["mean"] == pytest.approx(100 * (total + 20.272305) / (3234.3 + 20.272305), rel=1e-6)
+
+
+def test_a_dataset_without_an_environment_loads():
+    from_buffers("log-v0", [two_steps()])
+    dataset = load_dataset("minari:log-v0")
+    assert dataset.env_id is None
+    np.testing.assert_array_equal(dataset.transitions.next_observation, [[1.0], [2.0]])
+    np.testing.assert_array_equal(dataset.transitions.terminated, [0.0, 1.0])
+    assert dataset.spec.action_high == (2.0,)
+
+
+def test_an_action_space_without_bounds_leaves_them_to_be_found():
+    from_buffers("log-v0", [two_steps()], action_space=spaces.Box(-np.inf, np.inf, (1,)))
+    assert load_dataset("minari:log-v0").notes.action_bounds == "assumed"
+
+
+def test_an_environment_that_would_import_code_is_left_out(minari_folder: Path):
+    from_buffers("log-v0", [two_steps()])
+    named = {"id": "os:Evil-v0", "entry_point": "os:system", "kwargs": {}, "additional_wrappers": []}
+    rewrite(minari_folder / "log-v0", env_spec=json.dumps(named))
+    assert load_dataset("minari:log-v0").env_id is None
+
+
+def test_a_dataset_whose_spaces_only_its_environment_knows_is_refused(minari_folder: Path):
+    from_buffers("log-v0", [two_steps()])
+    rewrite(minari_folder / "log-v0", observation_space=None)
+    with pytest.raises(TetherError, match="names no observation or action space"):
+        load_dataset("minari:log-v0")
+
+
+def rewrite(folder: Path, **changed: str | None) -> None:
+    path = folder / "data" / "metadata.json"
+    content = json.loads(path.read_text()) | changed
+    path.write_text(json.dumps({name: value for name, value in content.items() if value is not None}))
+
+
+class TwoParts(gymnasium.Env):
+    """Observations as a dictionary whose keys are not in order: the state and a goal, and a gear of three."""
+
+    observation_space = spaces.Dict([("state", spaces.Box(-9, 9, (2,))), ("gear", spaces.Discrete(3))])
+    action_space = spaces.Box(-1, 1, (1,))
+
+    def reset(self, *, seed=None, options=None):
+        self.time = 0
+        return self._observe(), {}
+
+    def step(self, action):
+        self.time += 1
+        return self._observe(), 1.0, False, False, {}
+
+    def _observe(self):
+        return {"state": np.array([self.time, -self.time], np.float32), "gear": self.time % 3}
+
+
+@pytest.fixture
+def registered() -> str:
+    gymnasium.register("TetherTwoParts-v0", f"{__name__}:TwoParts", max_episode_steps=4)
+    yield "TetherTwoParts-v0"
+    del gymnasium.registry["TetherTwoParts-v0"]
+
+
+def test_parts_are_flattened_alike_in_the_data_and_in_the_environment(registered: str):
+    from tether.evaluation.environments import make_environment
+
+    record(gymnasium.make(registered, disable_env_checker=True), "parts-v0", episodes=1, steps=4)
+    dataset = load_dataset("minari:parts-v0")
+    np.testing.assert_array_equal(dataset.transitions.observation[:2], [[1, 0, 0, 0, 0], [0, 1, 0, 1, -1]])
+    assert dataset.notes.observation_parts == "gear 3, state 2"
+    environment = make_environment(registered, dataset.spec)
+    first, _ = environment.reset(seed=0)
+    second, *_ = environment.step(np.zeros(1, np.float32))
+    np.testing.assert_array_equal(np.stack([first, second]), dataset.transitions.observation[:2])
+
+
+def test_discrete_observations_become_one_hot_and_discrete_actions_are_refused():
+    record(gymnasium.make("FrozenLake-v1"), "toy/lake-v0", episodes=1, steps=3)
+    with pytest.raises(TetherError, match=r"toy/lake-v0: actions are Discrete\(4\)"):
+        load_dataset("minari:toy/lake-v0")
+    from_buffers("chain-v0", [two_steps(observations=np.array([0, 2, 1]))], observation_space=spaces.Discrete(3))
+    np.testing.assert_array_equal(load_dataset("minari:chain-v0").transitions.observation, [[1, 0, 0], [0, 0, 1]])
+
+
+def test_both_of_minaris_formats_give_the_same_dataset():
+    for version, data_format in enumerate(("hdf5", "arrow")):
+        from_buffers(f"log-v{version}", [two_steps(), two_steps()], data_format=data_format)
+    from_buffers("log-v2", [two_steps(), two_steps(rewards=np.array([1.0, 2.5]))])
+    first, second, other = (load_dataset(f"minari:log-v{version}") for version in range(3))
+    assert_same_transitions(first, second)
+    assert first.sha256 == second.sha256 != other.sha256
+
+
+@pytest.mark.parametrize(
+    ("episode", "message"),
+    [
+        (two_steps(rewards=np.array([1.0, np.nan])), "log-v0, episode 0: rewards has NaN or Inf values, the first in step 1"),
+        (two_steps(observations=np.zeros((2, 1), np.float32)), "2 observations for 2 steps"),
+        (two_steps(actions=np.zeros((3, 1), np.float32)), "actions has 3 entries for 2 steps"),
+    ],
+)
+def test_a_broken_episode_is_named(episode: dict, message: str):
+    from_buffers("log-v0", [episode])
+    with pytest.raises(TetherError, match=message):
+        load_dataset("minari:log-v0")
+
+
+def test_a_damaged_file_is_one_clear_error(minari_folder: Path):
+    from_buffers("log-v0", [two_steps()])
+    (minari_folder / "log-v0" / "data" / "main_data.hdf5").write_bytes(b"not HDF5")
+    with pytest.raises(TetherError, match="log-v0: Minari cannot read it"):
+        load_dataset("minari:log-v0")
+
+
+@pytest.mark.parametrize("name", ["../secrets-v0", "hopper", "/etc/x-v0", "a b-v0", ""])
+def test_what_is_no_id_is_refused(name: str):
+    with pytest.raises(TetherError, match="is no Minari id"):
+        load_dataset(f"minari:{name}")
+
+
+def test_a_missing_dataset_offers_the_nearest_and_the_download():
+    from_buffers("mujoco/hopper/medium-v0", [two_steps()])
+    with pytest.raises(TetherError, match=r"did you mean minari:mujoco/hopper/medium-v0\? .*--download mujoco/hopper/medum-v0"):
+        load_dataset("minari:mujoco/hopper/medum-v0")
+
+
+@pytest.mark.parametrize("ask", [lambda: list_datasets(remote=True), lambda: download("mujoco/hopper/medium-v0")])
+def test_without_a_network_the_error_says_what_to_do(ask: Callable[[], object]):
+    with pytest.raises(TetherError, match=r"server cannot be reached .*MINARI_DATASETS_PATH"):
+        ask()
+
+
+def assert_same_transitions(one: Dataset, other: Dataset) -> None:
+    for name, mine, theirs in zip(one.transitions._fields, one.transitions, other.transitions, strict=True):
+        np.testing.assert_array_equal(mine, theirs, err_msg=name)
+
+
+def test_an_export_is_loaded_by_minari_and_read_back_identically(minari_folder: Path):
+    dataset = load_dataset("halfcheetah-medium-tether")
+    made = export_minari(dataset, "mine/halfcheetah/medium-v0", author="a test")
+    assert (made.episodes, made.pieces, made.env_id) == (50, 0, "HalfCheetah-v5")
+    theirs = minari.load_dataset("mine/halfcheetah/medium-v0")
+    assert (theirs.total_episodes, theirs.total_steps) == (50, 49_950)
+    assert (theirs.env_spec.id, theirs.env_spec.max_episode_steps) == ("HalfCheetah-v5", 1000)
+    assert theirs.storage.metadata["ref_max_score"] == 12135.0
+    again = load_dataset("minari:mine/halfcheetah/medium-v0")
+    assert_same_transitions(dataset, again)
+    np.testing.assert_array_equal(dataset.truncated, again.truncated)
+    assert again.spec == dataset.spec
+    assert sorted(path.name for path in minari_folder.iterdir()) == ["mine"]  # nothing is left beside it
+
+
+def test_an_export_cuts_an_episode_where_it_is_broken(write_hdf5):
+    """Row 1 ends at 2 and row 2 begins at 5; both belong to one episode that the file says is whole."""
+    path = write_hdf5(
+        observations=[[0.0], [1.0], [5.0]],
+        next_observations=[[1.0], [2.0], [6.0]],
+        actions=[[0.1], [0.2], [0.3]],
+        rewards=[1.0, 2.0, 3.0],
+        terminals=[0, 0, 1],
+        timeouts=[0, 0, 0],
+    )
+    dataset = load_dataset(path)
+    made = export_minari(dataset, "broken-v0")
+    assert (made.episodes, made.pieces, made.env_id) == (2, 1, None)
+    again = load_dataset("minari:broken-v0")
+    assert_same_transitions(dataset, again)
+    np.testing.assert_array_equal(again.episode_ends, [2, 3])
+
+
+def test_an_export_that_fails_leaves_nothing(minari_folder: Path, monkeypatch: pytest.MonkeyPatch):
+    dataset = load_dataset("halfcheetah-medium-tether")
+    monkeypatch.setattr("os.replace", lambda *_: (_ for _ in ()).throw(OSError("disk full")))
+    with pytest.raises(TetherError, match="disk full"):
+        export_minari(dataset, "mine/halfcheetah/medium-v0")
+    monkeypatch.undo()
+    assert not [path for path in minari_folder.rglob("*") if path.is_file()]
+
+
+def test_an_export_replaces_nothing():
+    from_buffers("log-v0", [two_steps()])
+    before = load_dataset("minari:log-v0").sha256
+    with pytest.raises(TetherError, match="has a dataset log-v0 already"):
+        export_minari(load_dataset("halfcheetah-medium-tether"), "log-v0")
+    assert load_dataset("minari:log-v0").sha256 == before
