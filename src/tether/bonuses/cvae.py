@@ -20,14 +20,14 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from tether.networks import MLP, make_mlp, scale_to_bounds
+from tether.networks import Network, make_network, scale_to_bounds
 from tether.optimisation import adam_init, adam_step
 from tether.types import Batch, Key, Metrics, Spec
 
 
 class CVAENetworks(eqx.Module):
-    encoder: MLP  # (s, a) -> latent mean and log-std
-    decoder: MLP  # (s, z) -> an action in [-1, 1], before scaling
+    encoder: Network  # (s, a) -> latent mean and log-std
+    decoder: Network  # (s, z) -> an action in [-1, 1], before scaling
     low: tuple[float, ...] = eqx.field(static=True)
     high: tuple[float, ...] = eqx.field(static=True)
 
@@ -66,11 +66,8 @@ class CVAE:
     def init(self, key: Key, spec: Spec, transitions: Batch) -> CVAEFitting:
         key_encoder, key_decoder = jax.random.split(key)
         relus = ("relu", "relu")
-        pair_size = spec.observation_size + spec.action_size
-        encoder = make_mlp(key_encoder, pair_size, self.hidden_sizes, 2 * self.latent_size, (*relus, "none"))
-        decoder = make_mlp(
-            key_decoder, spec.observation_size + self.latent_size, self.hidden_sizes, spec.action_size, (*relus, "tanh")
-        )
+        encoder = make_network(key_encoder, spec, spec.action_size, self.hidden_sizes, 2 * self.latent_size, (*relus, "none"))
+        decoder = make_network(key_decoder, spec, self.latent_size, self.hidden_sizes, spec.action_size, (*relus, "tanh"))
         networks = CVAENetworks(encoder, decoder, spec.action_low, spec.action_high)
         return CVAEFitting(networks, adam_init(networks, self.learning_rate))
 

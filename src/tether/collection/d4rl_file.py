@@ -12,13 +12,16 @@ import h5py
 import numpy as np
 
 from tether.collection.recording import Recording
+from tether.data import choices
 from tether.errors import TetherError
 from tether.storage import replacing
+from tether.types import Spec
 
 
-def write_d4rl(path: Path, recording: Recording, attributes: dict[str, Any], compact: bool) -> None:
+def write_d4rl(path: Path, recording: Recording, spec: Spec, attributes: dict[str, Any], compact: bool) -> None:
     """Write all or nothing. A compact file leaves out the successors, which a reader recovers from the next row, as in D4RL v0.
 
+    Discrete actions become whole numbers, and attributes say how many there are and what shape an image has.
     The same recording and attributes give the same bytes.
     """
     transitions = recording.transitions
@@ -30,6 +33,11 @@ def write_d4rl(path: Path, recording: Recording, attributes: dict[str, Any], com
         "terminals": np.asarray(transitions.terminated) > 0,
         "timeouts": recording.truncated,
     }
+    if spec.discrete:
+        columns["actions"] = np.argmax(transitions.action, axis=1).astype(np.uint8 if spec.action_size <= 256 else np.int32)
+        attributes = attributes | {choices.ATTRIBUTE: spec.action_size}
+    if spec.observation_shape:
+        attributes = attributes | {choices.SHAPE_ATTRIBUTE: list(spec.observation_shape)}
     if compact:
         del columns["next_observations"]
     content = io.BytesIO()  # HDF5's own messages about a full disk name no cause

@@ -37,7 +37,7 @@ def read_d4rl(path: Path) -> Dataset:
         raise TetherError(f"{path.name}: no row has a successor; every episode is one step that does not terminate")
     next_observations = _shift(columns) if columns.next_observations is None else columns.next_observations
     episodes = _episodes(ends, keep, columns.rewards)
-    low, high, bounds_from = action_bounds(columns.actions, env_id)
+    low, high, bounds_from = _bounds(columns, env_id)
     outside = (columns.actions < low) | (columns.actions > high)
     terminated = columns.terminals[keep]
     truncated = np.zeros(len(terminated), dtype=bool)
@@ -53,7 +53,9 @@ def read_d4rl(path: Path) -> Dataset:
         truncated=truncated,
         episode_ends=episodes.ends,
         episode_returns=episodes.returns,
-        spec=Spec(columns.observations.shape[1], tuple(low.tolist()), tuple(high.tolist())),
+        spec=Spec(
+            columns.observations.shape[1], tuple(low.tolist()), tuple(high.tolist()), columns.discrete, columns.observation_shape
+        ),
         name=path.stem,
         env_id=env_id,
         sha256=_sha256(path),
@@ -66,6 +68,13 @@ def read_d4rl(path: Path) -> Dataset:
             action_bounds=bounds_from,
         ),
     )
+
+
+def _bounds(columns: Columns, env_id: str | None) -> tuple[np.ndarray, np.ndarray, str]:
+    if columns.discrete:  # one-hot rows
+        number = columns.actions.shape[1]
+        return np.zeros(number, np.float32), np.ones(number, np.float32), "environment"
+    return action_bounds(columns.actions, env_id)
 
 
 def _guess_env_id(stem: str, columns: Columns) -> str | None:

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import h5py
 import numpy as np
 
+from tether.data.choices import read_choices, read_image_shape
 from tether.errors import TetherError
 
 
@@ -18,12 +19,14 @@ class Columns(NamedTuple):
     """What a file holds: finite, float32 or bool, of equal length, at least one row."""
 
     observations: np.ndarray  # (N, O)
-    actions: np.ndarray  # (N, A)
+    actions: np.ndarray  # (N, A); one-hot where they are discrete
     rewards: np.ndarray  # (N,)
     terminals: np.ndarray  # (N,) bool
     timeouts: np.ndarray | None  # (N,) bool
     next_observations: np.ndarray | None  # (N, O)
     env_id: str | None
+    discrete: bool = False
+    observation_shape: tuple[int, ...] = ()  # of images
 
 
 def read_columns(path: Path) -> Columns:
@@ -44,14 +47,18 @@ def read_columns(path: Path) -> Columns:
             if next_observations.shape != observations.shape:
                 sizes = f"{next_observations.shape[1]} numbers per row, observations has {observations.shape[1]}"
                 raise TetherError(f"{path.name}: next_observations has {sizes}")
+        env_id = _env_id(file, path)
+        choices = read_choices(file, column("actions"), env_id, path)
         return Columns(
             observations=observations,
-            actions=_numbers(column("actions"), path, rank=2),
+            actions=_numbers(column("actions"), path, rank=2) if choices is None else choices,
             rewards=_numbers(column("rewards"), path, rank=1),
             terminals=_flags(column("terminals"), path),
             timeouts=_flags(column("timeouts"), path) if "timeouts" in file else None,
             next_observations=next_observations,
-            env_id=_env_id(file, path),
+            env_id=env_id,
+            discrete=choices is not None,
+            observation_shape=read_image_shape(file, observations.shape[1], path),
         )
 
 

@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 
 from tether.agents import Agent
-from tether.bonuses import Bonus
+from tether.bonuses import Bonus, FrozenBonus
 from tether.optimisation import copy_of
 from tether.types import Batch, Key, Metrics, Spec
 
@@ -49,7 +49,7 @@ def train_epoch(
     agent: Agent, bonus: Bonus, state: RunState, transitions: Batch, key: Key, updates: int
 ) -> tuple[RunState, Metrics]:
     """`updates` updates of the agent, each of `critic_steps` steps on fresh rows. Metrics are means over the epoch."""
-    penalty = partial(bonus.score, state.bonus)
+    penalty = FrozenBonus(state.bonus, bonus)
 
     def one_update(carry: tuple[Any, jax.Array], _: None) -> tuple[tuple[Any, jax.Array], Metrics]:
         agent_state, step = carry
