@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import difflib
 import io
+import re
 import warnings
 from collections.abc import Iterator
 
@@ -43,11 +44,10 @@ def make_environment(env_id: str, spec: Spec | None = None, render_mode: str | N
     try:
         with _quiet():
             environment = as_vectors(gymnasium.make(env_id, max_episode_steps=horizon, disable_env_checker=True, **drawing))
-    except (gymnasium.error.DependencyNotInstalled, ModuleNotFoundError) as error:
-        extra = "; pip install 'tether-rl[discrete]' brings what CartPole, LunarLander and MinAtar need"
-        raise TetherError(f"environment {env_id} cannot be made: {' '.join(str(error).split())}{extra}") from error
     except (gymnasium.error.Error, ImportError) as error:
-        raise TetherError(f"environment {env_id} cannot be made: {' '.join(str(error).split())}") from error
+        reason = " ".join(str(error).split())
+        ours = "; pip install 'tether-rl[discrete]' brings it" if re.search("box2d|pygame", reason, re.IGNORECASE) else ""
+        raise TetherError(f"environment {env_id} cannot be made: {reason}{ours}") from error
     try:
         _check_spaces(environment, env_id, spec)
     except TetherError:
@@ -103,7 +103,7 @@ def _check_spaces(environment: gymnasium.Env, env_id: str, spec: Spec | None) ->
         if not isinstance(space, gymnasium.spaces.Box) or len(space.shape) != 1:
             raise TetherError(
                 f"environment {env_id} has {what} of {space}; Tether needs vectors of numbers (a Box of one axis), "
-                "images (a Box of three) or a choice of actions (Discrete)"
+                "images (a Box of three) or choices (Discrete)"
             )
     if spec is None:
         return

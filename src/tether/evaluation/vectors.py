@@ -1,4 +1,7 @@
-"""Environments of choices and images as Tether sees them: a choice is a one-hot row, an image a flat row of numbers."""
+"""Environments of choices and images as Tether sees them: a choice is a one-hot row, an image a flat row of numbers.
+
+A state that is a mere number (FrozenLake, Taxi) is a one-hot row too.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ from tether.types import Spec, discrete_spec
 
 
 def as_vectors(environment: gymnasium.Env) -> gymnasium.Env:
-    """An environment of choices with one-hot actions and, where it shows images, flat observations. Any other as it is."""
+    """An environment of choices with one-hot actions and, where it shows images or numbered states, flat ones. Others stay."""
     choices = environment.action_space
     if not isinstance(choices, Discrete):
         return environment
@@ -22,11 +25,15 @@ def as_vectors(environment: gymnasium.Env) -> gymnasium.Env:
     first = int(choices.start)
     one_hot = Box(0.0, 1.0, (int(choices.n),), np.float32)
     environment = TransformAction(environment, lambda action: first + int(np.argmax(action)), one_hot)
-    image = environment.observation_space
-    if isinstance(image, Box) and len(image.shape) == 3:
-        low, high = (np.asarray(bound, np.float32).ravel() for bound in (image.low, image.high))
+    shown = environment.observation_space
+    if isinstance(shown, Box) and len(shown.shape) == 3:
+        low, high = (np.asarray(bound, np.float32).ravel() for bound in (shown.low, shown.high))
         flat = Box(low, high, dtype=np.float32)
-        environment = TransformObservation(environment, lambda observation: np.asarray(observation, np.float32).ravel(), flat)
+        return TransformObservation(environment, lambda image: np.asarray(image, np.float32).ravel(), flat)
+    if isinstance(shown, Discrete):
+        states = np.eye(int(shown.n), dtype=np.float32)
+        row = Box(0.0, 1.0, (int(shown.n),), np.float32)
+        return TransformObservation(environment, lambda state: states[int(state) - int(shown.start)], row)
     return environment
 
 
