@@ -126,9 +126,11 @@ def test_an_agent_learns_from_images_and_its_policy_takes_them_in_their_shape(ag
 
 
 def test_an_agent_for_other_actions_is_refused():
-    with pytest.raises(TetherError, match="^the dataset has discrete actions, which TD3 cannot learn; choose agent dqn or bc$"):
+    with pytest.raises(TetherError, match=r"^the dataset has discrete actions, which TD3 cannot learn; choose agent dqn or bc$"):
         check_actions(TD3(), CHOICES)
-    with pytest.raises(TetherError, match="^the dataset has continuous actions, which DQN cannot learn; choose agent td3 or bc$"):
+    with pytest.raises(
+        TetherError, match=r"^the dataset has continuous actions, which DQN cannot learn; choose agent td3 or bc$"
+    ):
         check_actions(DQN(), Spec(2, (-1.0,), (1.0,)))
     for name in ("dqn", "bc"):
         check_actions(AGENTS[name](), CHOICES)

@@ -70,14 +70,17 @@ def count(state: CountExactState, observation: jax.Array, action: jax.Array) -> 
 
     def rows_below(or_equal: bool) -> jax.Array:
         """By bisection: how many rows sort before the pair, or before and with it."""
-        low, high = jnp.zeros(first.shape, jnp.int32), jnp.full(first.shape, size, jnp.int32)
-        for _ in range(size.bit_length()):
+
+        def halve(_: int, bounds: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+            low, high = bounds
             middle = (low + high) // 2
             one, other = state.first[middle], state.second[middle]
             last = other <= second if or_equal else other < second
             below = ((one < first) | ((one == first) & last)) & (middle < high)
-            low, high = jnp.where(below, middle + 1, low), jnp.where(below, high, middle)
-        return low
+            return jnp.where(below, middle + 1, low), jnp.where(below, high, middle)
+
+        whole = jnp.zeros(first.shape, jnp.int32), jnp.full(first.shape, size, jnp.int32)
+        return jax.lax.fori_loop(0, size.bit_length(), halve, whole)[0]
 
     return rows_below(or_equal=True) - rows_below(or_equal=False)
 
