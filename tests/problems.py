@@ -41,6 +41,7 @@ SMALL = {
     "bonus_weight_critic": 0.5,
     "latent_size": 2,
     "steps": 1_000,
+    "held_out": 0.05,
 }
 
 

@@ -35,7 +35,7 @@ class CountExact:
     has_action_gradient: ClassVar[bool] = False
 
     unseen: float = 100.0  # of a pair that the data does not have; 1 / (1 - discount)
-    held_out: float = 0.05  # share of the episodes that are not counted, to judge it by
+    held_out: float = 0.0  # share of the episodes that are not counted, to judge it by; to an agent they are then unseen
     seed: int = 0  # of the hash
 
     @property
