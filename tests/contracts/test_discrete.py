@@ -33,7 +33,8 @@ def two_corners() -> Dataset:
 
 @cache
 def fitted(name: str) -> FittedBonus:
-    return fit_bonus(small(BONUSES[name]), two_corners())
+    short = {"steps": 300} if BONUSES[name]().steps else {}
+    return fit_bonus(small(BONUSES[name], **short), two_corners())
 
 
 @pytest.mark.parametrize("name", SCORING)

@@ -29,7 +29,7 @@ class ClassifierNetworks(eqx.Module):
     action: Scaler
     low: jax.Array  # (A,) action bounds
     high: jax.Array
-    discrete: bool = eqx.field(static=True)
+    discrete: bool = eqx.field(static=True, default=False)
 
     def __call__(self, observation: jax.Array, action: jax.Array) -> jax.Array:
         return self.logit(jnp.concatenate([self.observation(observation), self.action(action)], axis=-1))[:, 0]

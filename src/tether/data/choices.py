@@ -12,6 +12,7 @@ from typing import Any
 import h5py
 import numpy as np
 
+from tether.data.bounds import registered_spec
 from tether.errors import TetherError
 
 ATTRIBUTE = "num_actions"
@@ -25,15 +26,15 @@ def read_choices(file: h5py.File, column: h5py.Dataset, env_id: str | None, path
     if number is None:
         if column.dtype.kind not in "iub" or not single or column.shape[0] == 0:  # the check of numbers says what is wrong
             return None
-        known = _of_environment(env_id)
+        known = registered_spec(env_id)
         if known is None:
             raise TetherError(
                 f"{path.name}: actions are whole numbers ({column.dtype}), and nothing says how many there are to choose from; "
                 f"set the file's attribute {ATTRIBUTE}, or its env_id, or store them as floats if they are continuous"
             )
-        if known == 0:  # the environment's actions are continuous
+        if not known.discrete:
             return None
-        number = known
+        number = known.action_size
     if not single or column.dtype.kind not in "iubf":
         raise TetherError(
             f"{path.name}: actions has shape {column.shape} of {column.dtype}, "
@@ -70,19 +71,3 @@ def _declared(file: h5py.File, path: Path) -> int | None:
     if value.ndim != 0 or value.dtype.kind not in "iu" or not 1 <= int(value) <= 10_000:
         raise TetherError(f"{path.name}: attribute {ATTRIBUTE} is {given!r}, expected a whole number of at least 1")
     return int(value)
-
-
-def _of_environment(env_id: str | None) -> int | None:
-    """How many actions the environment has, 0 where they are continuous; None where it is unknown or cannot be made."""
-    if env_id is None:
-        return None
-    from tether.evaluation.environments import make_environment  # here, as most datasets load without Gymnasium
-    from tether.evaluation.vectors import environment_spec
-
-    try:
-        environment = make_environment(env_id)
-    except TetherError:
-        return None
-    spec = environment_spec(environment)
-    environment.close()
-    return spec.action_size if spec.discrete else 0
