@@ -35,6 +35,17 @@ def test_declared_choices_become_one_hot_rows(write_hdf5, actions):
     assert (dataset.notes.action_entries_clipped, dataset.notes.action_bounds) == (0, "environment")
 
 
+def test_yes_and_no_are_two_choices(write_hdf5):
+    dataset = read_d4rl(with_attributes(write_hdf5(actions=np.array([True, False, False, True])), num_actions=2))
+    np.testing.assert_array_equal(dataset.transitions.action, np.eye(2)[[1, 0, 0, 1]])
+
+
+def test_a_column_of_nothing_is_refused_as_before(write_hdf5):
+    for actions in (h5py.Empty("i8"), np.array(3), np.zeros((0,), np.int64)):
+        with pytest.raises(TetherError, match=r"log\.hdf5: actions has "):
+            read_d4rl(write_hdf5(actions=actions))
+
+
 def test_the_environment_says_how_many_there_are(write_hdf5):
     dataset = read_d4rl(write_hdf5(actions=np.array([0, 1, 1, 0]), env_id="CartPole-v1"))
     assert dataset.spec == discrete_spec(2, 2)

@@ -21,10 +21,11 @@ SHAPE_ATTRIBUTE = "observation_shape"  # of images, which are stored as flat row
 
 def read_choices(file: h5py.File, column: h5py.Dataset, env_id: str | None, path: Path) -> np.ndarray | None:
     """The actions as one-hot rows (N, A) float32, or None where they are continuous."""
-    single = len(column.shape) == 1 or column.shape[1:] == (1,)
+    shape = column.shape or ()  # None where a column is empty of everything
+    single = len(shape) == 1 or shape[1:] == (1,)
     number = _declared(file, path)
     if number is None:
-        if column.dtype.kind not in "iub" or not single or column.shape[0] == 0:  # the check of numbers says what is wrong
+        if column.dtype.kind not in "iub" or not single or shape[0] == 0:  # the check of numbers says what is wrong
             return None
         known = registered_spec(env_id)
         if known is None:
@@ -40,7 +41,7 @@ def read_choices(file: h5py.File, column: h5py.Dataset, env_id: str | None, path
             f"{path.name}: actions has shape {column.shape} of {column.dtype}, "
             f"expected one whole number a row for a choice of {number} ({ATTRIBUTE})"
         )
-    values = column[...].reshape(-1)
+    values = column[...].reshape(-1).astype(np.float64)
     strange = ~((values >= 0) & (values < number) & (values == np.floor(values)))
     if strange.any():
         row = int(np.argmax(strange))
