@@ -27,7 +27,9 @@ def collect(
     work: Path | None = None,
     overwrite: bool = False,
 ) -> None:
-    """Make a dataset by D4RL's recipe: train online (TD3; DQN for discrete actions), then record what its policies do.
+    """Make a dataset by D4RL's recipe: train online, then record what the policies do.
+
+    TD3 is trained, or DQN where actions are discrete.
 
     Levels:
         random         uniform actions, no training
