@@ -40,6 +40,8 @@ def record_episode(act: Act, env_id: str, spec: Spec, path: Path, seed: int = 0)
     check_film(path)
     if needs_opengl(env_id):
         choose_backend()
+    else:
+        os.environ.setdefault("SDL_VIDEODRIVER", "dummy")  # pygame draws into memory, and needs no window for it
     environment = make_environment(env_id, spec, render_mode="rgb_array")
     _follow(environment)
     low, high = action_limits(environment)
