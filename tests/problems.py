@@ -15,9 +15,11 @@ import numpy as np
 
 from tether.data.dataset import Dataset
 from tether.training.epoch import RunState, initial_state, run_keys, train_epoch
-from tether.types import Batch, Key, Metrics, Spec
+from tether.types import Batch, Key, Metrics, Spec, discrete_spec
 
 SPEC = Spec(observation_size=2, action_low=(-1.0, 0.0), action_high=(1.0, 4.0))  # the second bounds are not symmetric
+CHOICES = discrete_spec(observation_size=2, actions=2)
+SPECS = {"continuous": SPEC, "discrete": CHOICES}
 ROWS = 512
 UPDATES = 250  # an epoch's
 
@@ -34,10 +36,12 @@ SMALL = {
     "learning_rate_critic": 3e-3,
     "discount": 0.8,
     "target_mix": 0.05,
+    "bonus_weight": 0.5,
     "bonus_weight_actor": 5.0,
     "bonus_weight_critic": 0.5,
     "latent_size": 2,
     "steps": 1_000,
+    "held_out": 0.05,
 }
 
 
@@ -72,6 +76,13 @@ def transitions(
     noise = random.normal(size=(2, ROWS, SPEC.observation_size))
     columns = (noise[0] if observation is None else observation, action, np.broadcast_to(reward, ROWS), noise[1])
     return Batch(*(jnp.asarray(column, jnp.float32) for column in columns), jnp.full(ROWS, terminated, jnp.float32))
+
+
+def suited(rows: Batch, kind: str) -> Batch:
+    """The same rows for actions of that kind. The first of two choices is an action whose first number is negative."""
+    if kind == "continuous":
+        return rows
+    return rows._replace(action=jax.nn.one_hot((rows.action[:, 0] >= 0).astype(int), 2))
 
 
 def uniform_actions() -> np.ndarray:
@@ -129,12 +140,12 @@ def two_blobs() -> Batch:
     return transitions(action, 0.0, terminated=0.0, observation=observation)
 
 
-def as_dataset(rows: Batch, episodes: int = 8) -> Dataset:
+def as_dataset(rows: Batch, episodes: int = 8, spec: Spec = SPEC) -> Dataset:
     """The rows as a log of episodes of one length, all cut by a time limit."""
     ends = np.arange(1, episodes + 1) * (ROWS // episodes)
     truncated = np.isin(np.arange(1, ROWS + 1), ends)
     columns = Batch(*(np.asarray(column) for column in rows))
-    return Dataset(columns, truncated, ends, np.zeros(episodes), SPEC, "problem", None, "0" * 64)
+    return Dataset(columns, truncated, ends, np.zeros(episodes), spec, "problem", None, "0" * 64)
 
 
 class BowlState(NamedTuple):
@@ -171,9 +182,12 @@ def bowl_state(floor: float = 0.0, steepness: float = 0.0, centre: Sequence[floa
     return BowlState(*(jnp.asarray(value, jnp.float32) for value in (floor, steepness, centre)))
 
 
-def train(agent: Any, rows: Batch, bowl: BowlState | None = None, epochs: int = 1, seed: int = 0) -> tuple[RunState, Metrics]:
-    """The state after some epochs under a bowl (none: no bonus), and the metrics of the last."""
-    state = initial_state(agent, bowl_state() if bowl is None else bowl, SPEC, seed)
+def train(
+    agent: Any, rows: Batch, bowl: BowlState | None = None, epochs: int = 1, seed: int = 0, kind: str = "continuous"
+) -> tuple[RunState, Metrics]:
+    """The state after some epochs under a bowl (none: no bonus), and the metrics of the last. `kind` is that of the actions."""
+    rows = suited(rows, kind)
+    state = initial_state(agent, bowl_state() if bowl is None else bowl, SPECS[kind], seed)
     for _ in range(epochs):
         state, metrics = one_epoch(agent, state, rows, seed)
     return state, metrics

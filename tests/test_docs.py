@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from pathlib import Path
 
 import jax
@@ -11,11 +12,12 @@ import pytest
 
 from tether.agents import AGENTS
 from tether.bonuses import BONUSES
-from tether.types import Batch, Spec
+from tether.types import Batch, Spec, discrete_spec
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
-SPEC = Spec(2, (-1.0,), (1.0,))
+SPECS = {"continuous": Spec(2, (-1.0,), (1.0,)), "discrete": discrete_spec(2, 1)}
+SPEC = SPECS["continuous"]
 
 
 def rows(*lead: int) -> Batch:
@@ -31,12 +33,13 @@ def documented() -> set[str]:
 def test_every_metric_of_an_agent_has_a_line(name: str):
     agent = AGENTS[name]()
 
-    def metrics(key):
+    def metrics(key, kind):
         keys = jax.random.split(key)
         none = lambda observation, action, key: jnp.zeros(observation.shape[0])  # noqa: E731
-        return agent.update(agent.init(keys[0], SPEC), rows(agent.critic_steps, agent.batch_size), keys[1], none)[1]
+        return agent.update(agent.init(keys[0], SPECS[kind]), rows(agent.critic_steps, agent.batch_size), keys[1], none)[1]
 
-    assert set(jax.eval_shape(metrics, jax.random.key(0))) <= documented()
+    for kind in agent.action_kinds:
+        assert set(jax.eval_shape(partial(metrics, kind=kind), jax.random.key(0))) <= documented()
 
 
 @pytest.mark.parametrize("name", BONUSES)

@@ -16,9 +16,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tether.agents import BC, TD3
+    from tether.agents import BC, DQN, TD3
     from tether.api import evaluate, fit, train
-    from tether.bonuses import CVAE, RND, Classifier, Count, Forward, NoBonus, RNDFiLM
+    from tether.bonuses import CVAE, RND, Classifier, Count, CountExact, Forward, NoBonus, RNDFiLM
     from tether.data import Dataset, load_dataset
     from tether.data.transforms import concatenate, filter_by_return, split_episodes, subsample
     from tether.data.writing import save_dataset
@@ -28,12 +28,14 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "BC": "tether.agents",
+    "DQN": "tether.agents",
     "TD3": "tether.agents",
     "CVAE": "tether.bonuses",
     "RND": "tether.bonuses",
     "RNDFiLM": "tether.bonuses",
     "Classifier": "tether.bonuses",
     "Count": "tether.bonuses",
+    "CountExact": "tether.bonuses",
     "Forward": "tether.bonuses",
     "NoBonus": "tether.bonuses",
     "Dataset": "tether.data",
@@ -55,11 +57,13 @@ _HOMES = {
 __all__ = [
     "BC",
     "CVAE",
+    "DQN",
     "RND",
     "TD3",
     "Batch",
     "Classifier",
     "Count",
+    "CountExact",
     "Dataset",
     "Forward",
     "NoBonus",

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from tether.agents import Agent
-from tether.bonuses import Bonus, NoBonus
+from tether.agents import Agent, check_actions
+from tether.bonuses import Bonus, FrozenBonus, NoBonus
 from tether.config import EvaluationConfig, TrainingConfig
 from tether.data.dataset import Dataset
 from tether.data.provenance import imported_columns
@@ -48,17 +48,19 @@ def train(
 ) -> Policy:
     """Train an agent held to the data by `bonus` (none: nothing holds it) and return its policy.
 
-    Rewards are scaled to [0, 1] here; give the dataset as it was loaded. `policy` is online, target or ema. `on_epoch` is called
-    every `epoch_steps` steps, for metrics or evaluations of one's own.
+    Rewards are scaled here (`tether.data.transforms.normalise_rewards`); give the dataset as it was loaded. `policy` is online,
+    target or ema. `on_epoch` is called every `epoch_steps` steps, for metrics or evaluations of one's own.
     """
     if steps < 1 or epoch_steps < 1 or min(steps, epoch_steps) % agent.critic_steps or steps % min(steps, epoch_steps):
         raise TetherError(f"steps ({steps}) must be a multiple of epoch_steps ({epoch_steps}), and both of {agent.critic_steps}")
     if bonus is not None and bonus.spec != dataset.spec:
         raise TetherError(f"the bonus was fitted for {bonus.spec}, the dataset has {dataset.spec}")
+    check_actions(agent, dataset.spec)
     scaled, _ = normalise_rewards(dataset)
     kind, bonus_state = (NoBonus(), ()) if bonus is None else (bonus.bonus, bonus.state)
     state = initial_state(agent, bonus_state, dataset.spec, seed)
-    _chosen(agent, state.agent, policy)  # a policy that is not there is found out now, not after the training
+    penalty = FrozenBonus(bonus_state, kind)
+    _chosen(agent, state.agent, penalty, policy)  # a policy that is not there is found out now, not after the training
     _, key = run_keys(seed)
     about: dict[str, Any] = {
         "dataset": dataset.name,
@@ -76,8 +78,10 @@ def train(
             check_finite(metrics, state.agent, TrainingConfig.value_limit, step, dataset.name, None)
             bar.update(step, **metrics)
             if on_epoch is not None:
-                on_epoch(step, metrics, Policy(_chosen(agent, state.agent, policy), dataset.spec, about | {"step": step}))
-    return Policy(_chosen(agent, state.agent, policy), dataset.spec, about | {"step": steps})
+                on_epoch(
+                    step, metrics, Policy(_chosen(agent, state.agent, penalty, policy), dataset.spec, about | {"step": step})
+                )
+    return Policy(_chosen(agent, state.agent, penalty, policy), dataset.spec, about | {"step": steps})
 
 
 def evaluate(
@@ -99,8 +103,8 @@ def evaluate(
     }
 
 
-def _chosen(agent: Agent, state: Any, policy: str) -> Any:
-    policies = agent.policies(state)
+def _chosen(agent: Agent, state: Any, penalty: FrozenBonus, policy: str) -> Any:
+    policies = agent.policies(state, penalty)
     if policy not in policies:
         raise TetherError(f"the agent has no policy {policy!r}; it has {', '.join(policies)}")
     # A copy: the state it belongs to is donated to the next epoch.

@@ -23,7 +23,10 @@ class TrainingConfig:
     evaluate_every: int = 5_000
     checkpoint_every: int = 5_000
     reward_penalty: float = 0.0  # bonuses subtracted from each recorded reward: the paper's naive form, to compare with
-    value_limit: float = 1e5  # stop when |Q| passes it; rewards are in [0, 1], so a sound Q is below 1 / (1 - discount) = 100
+    reward_scaling: Literal["auto", "range", "divide"] = "auto"  # to [0, 1], or zero kept; auto: range, divide if discrete
+    value_limit: float = (
+        1e5  # stop when |Q| passes it; scaled rewards are at most 1, so a sound |Q| is below 1 / (1 - discount) = 100
+    )
 
 
 @dataclass(frozen=True)
@@ -107,11 +110,22 @@ def override(config: RunConfig, name: str, value: Any) -> RunConfig:
 def to_json(config: RunConfig) -> dict[str, Any]:
     """Plain JSON: the agent and the bonus carry their registry name under `name`."""
     plain = settings.to_plain(config)
-    for section, registry in REGISTRIES.items():
-        kind = type(getattr(config, section))
-        name = next(name for name, member in registry.items() if member is kind)
-        plain[section] = {"name": name, **plain[section]}
+    for section in REGISTRIES:
+        plain[section] = part_to_json(section, getattr(config, section))
     return plain
+
+
+def part_to_json(section: str, part: Any) -> dict[str, Any]:
+    """An agent or a bonus with its registry name, as `to_json` has it."""
+    name = next(name for name, member in REGISTRIES[section].items() if member is type(part))
+    return {"name": name, **settings.to_plain(part)}
+
+
+def part_from_json(section: str, plain: dict[str, Any]) -> Any:
+    """The agent or bonus that `part_to_json` wrote. A setting newer than the file gets its default."""
+    given = dict(plain)
+    kind = _choose(section, str(given.pop("name", None)))
+    return settings.build(kind, settings.to_plain(kind()) | given, section)
 
 
 def from_json(plain: dict[str, Any]) -> RunConfig:
@@ -126,9 +140,11 @@ def from_json(plain: dict[str, Any]) -> RunConfig:
     for section in SECTIONS:
         if not isinstance(plain.get(section), dict):
             raise TetherError(f"the settings of {section} are missing")
-        given = dict(plain[section])
-        kind = _choose(section, str(given.pop("name", None))) if section in REGISTRIES else kinds[section]
-        parts[section] = settings.build(kind, settings.to_plain(kind()) | given, section)
+        if section in REGISTRIES:
+            parts[section] = part_from_json(section, plain[section])
+        else:
+            kind = kinds[section]
+            parts[section] = settings.build(kind, settings.to_plain(kind()) | plain[section], section)
     rest = {name: value for name, value in plain.items() if name not in SECTIONS}
     config = settings.build(RunConfig, rest, "", **parts)
     check(config)

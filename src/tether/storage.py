@@ -154,10 +154,11 @@ def flatten_tree(tree: Any) -> dict[str, np.ndarray]:
     return tensors
 
 
-def unflatten_tree(template: Tree, tensors: dict[str, np.ndarray]) -> Tree:
+def unflatten_tree(template: Tree, tensors: dict[str, np.ndarray], any_length: bool = False) -> Tree:
     """A tree like `template` (of arrays or of `jax.ShapeDtypeStruct`) with the leaves that `flatten_tree` made.
 
-    Names, shapes and types must match exactly. A NumPy leaf of the template stays one, every other becomes a JAX array.
+    Names, shapes and types must match exactly; with `any_length`, an array of one axis may be longer or shorter (a table whose
+    length is that of a dataset). A NumPy leaf of the template stays one, every other becomes a JAX array.
     """
     import jax
     import jax.numpy as jnp
@@ -172,7 +173,8 @@ def unflatten_tree(template: Tree, tensors: dict[str, np.ndarray]) -> Tree:
     leaves: list[Any] = []
     for name, leaf in expected.items():
         stored = tensors[name]
-        if stored.shape != leaf.shape or stored.dtype != leaf.dtype:
+        fits = stored.shape == leaf.shape or (any_length and len(stored.shape) == len(leaf.shape) == 1)
+        if not fits or stored.dtype != leaf.dtype:
             raise TetherError(
                 f"the stored array {name} is {stored.dtype}{list(stored.shape)}, where {leaf.dtype}{list(leaf.shape)} is expected"
             )

@@ -27,17 +27,47 @@ class Batch(NamedTuple):
 
 @dataclass(frozen=True)
 class Spec:
-    """The sizes and bounds of a control problem: static and hashable, so a jitted function can depend on it."""
+    """The sizes and bounds of a control problem: static and hashable, so a jitted function can depend on it.
+
+    A discrete action is everywhere a one-hot row: as wide as there are actions, bounds 0 and 1.
+    """
 
     observation_size: int
     action_low: tuple[float, ...]
     action_high: tuple[float, ...]
+    discrete: bool = False
+    observation_shape: tuple[int, ...] = ()  # (height, width, channels) of an image, which is stored flat; () for vectors
 
     @property
     def action_size(self) -> int:
         return len(self.action_low)
 
 
+def discrete_spec(observation_size: int, actions: int, observation_shape: tuple[int, ...] = ()) -> Spec:
+    """Of a problem with that many actions to choose from."""
+    return Spec(observation_size, (0.0,) * actions, (1.0,) * actions, True, observation_shape)
+
+
+def spec_to_json(spec: Spec) -> dict[str, Any]:
+    """Plain values. What a spec of continuous vectors does not need is left out, so that its files are as they always were."""
+    plain: dict[str, Any] = {
+        "observation_size": spec.observation_size,
+        "action_low": list(spec.action_low),
+        "action_high": list(spec.action_high),
+    }
+    if spec.discrete:
+        plain["discrete"] = True
+    if spec.observation_shape:
+        plain["observation_shape"] = list(spec.observation_shape)
+    return plain
+
+
 def spec_from_json(plain: dict[str, Any]) -> Spec:
-    """The inverse of `dataclasses.asdict` after a trip through JSON, which knows no tuples."""
-    return Spec(int(plain["observation_size"]), tuple(plain["action_low"]), tuple(plain["action_high"]))
+    """The inverse of `spec_to_json`."""
+    return Spec(
+        int(plain["observation_size"]),
+        tuple(plain["action_low"]),
+        tuple(plain["action_high"]),
+        bool(plain.get("discrete", False)),
+        tuple(plain.get("observation_shape", ())),
+    )

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
+
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -47,3 +50,12 @@ def test_where_the_data_is_the_contrast_nothing_can_be_told():
     assert len(scores) == ROWS
     assert abs(scores.mean() - np.log(2.0)) < 0.1
     assert SPEC.action_size == 2
+
+
+def test_the_contrast_of_choices_is_choices():
+    networks = eqx.tree_at(lambda n: (n.low, n.high), by_hand(0.0), (jnp.zeros(3), jnp.ones(3)))
+    networks = dataclasses.replace(networks, discrete=True)
+    recorded = jnp.tile(jnp.eye(3)[2], (900, 1))
+    other = np.asarray(contrast(Classifier(uniform_share=1.0), networks, recorded, jax.random.key(0)))
+    assert (np.sort(other, axis=1) == [0.0, 0.0, 1.0]).all()
+    np.testing.assert_allclose(other.mean(axis=0), [1 / 3] * 3, atol=0.05)  # every choice, the recorded one too

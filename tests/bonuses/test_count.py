@@ -13,6 +13,7 @@ from tether.bonuses.count import CountState, bucket
 from tether.config import make_config
 from tether.errors import TetherError
 from tether.networks import Scaler
+from tether.types import Batch, discrete_spec
 
 UNSCALED = Scaler(jnp.zeros(1), jnp.ones(1))
 # Two bits of (s, a): the first is set where s > 0, the second where s + a > 0.
@@ -34,6 +35,20 @@ def test_every_row_is_counted_once():
     state = Count(bits=4).init(jax.random.key(0), SPEC, rows)
     assert state.counts.shape == (16,)
     assert float(state.counts.sum()) == len(rows.reward)
+
+
+def test_each_discrete_action_is_counted_apart():
+    """Observations of one sign share a bucket; of five actions each has its own, whatever the observation."""
+    spec = discrete_spec(1, 5)
+    observation = jnp.array([[-2.0], [2.0], [-2.0], [2.0], [-2.0], [2.0]])
+    action = jnp.eye(5)[jnp.array([0, 4, 0, 4, 3, 3])]
+    rows = Batch(observation, action, jnp.zeros(6), observation, jnp.zeros(6))
+    state = Count(bits=1).init(jax.random.key(0), spec, rows)
+    assert state.counts.shape == (2 ** (1 + 3),)  # three bits spell the numbers up to four
+    every = jnp.tile(jnp.eye(5), (2, 1))
+    asked = jnp.repeat(jnp.array([[-1.0], [9.0]]), 5, axis=0)
+    number = state.counts[bucket(state, asked, every)].reshape(2, 5)
+    np.testing.assert_array_equal(number, [[2, 0, 0, 1, 0], [0, 0, 0, 1, 2]])
 
 
 def test_an_agent_that_follows_a_slope_refuses_it():

@@ -7,7 +7,7 @@ import pytest
 from gymnasium.spaces import Box
 
 from tether.collection.recording import Recorder, Recording, joined, noisy, uniform
-from tether.types import Batch
+from tether.types import Batch, Spec
 
 
 class Counting:
@@ -98,22 +98,22 @@ def test_joined_keeps_order_and_flags(seven_rows: Recording):
 
 
 def test_noise_is_in_half_action_ranges_and_stays_within_the_bounds():
-    low, high = np.array([-1.0, -10.0]), np.array([1.0, 10.0])
-    choose = noisy(lambda observation: np.zeros(2), np.random.default_rng(0), 0.1, low, high)
+    low, high = (-1.0, -10.0), (1.0, 10.0)
+    choose = noisy(lambda observation: np.zeros(2), np.random.default_rng(0), 0.1, Spec(1, low, high))
     actions = np.stack([choose(np.zeros(1)) for _ in range(2000)])
     np.testing.assert_allclose(actions.std(axis=0), [0.1, 1.0], rtol=0.05)
-    wide = noisy(lambda observation: np.zeros(2), np.random.default_rng(0), 5.0, low, high)
+    wide = noisy(lambda observation: np.zeros(2), np.random.default_rng(0), 5.0, Spec(1, low, high))
     actions = np.stack([wide(np.zeros(1)) for _ in range(200)])
     np.testing.assert_array_equal([actions.min(axis=0), actions.max(axis=0)], [low, high])
 
 
 def test_no_noise_is_the_policy_itself():
-    choose = noisy(lambda observation: observation / 2, np.random.default_rng(0), 0.0, np.array([-1.0]), np.array([1.0]))
+    choose = noisy(lambda observation: observation / 2, np.random.default_rng(0), 0.0, Spec(1, (-1.0,), (1.0,)))
     assert choose(np.array([0.5])) == 0.25
 
 
 def test_uniform_actions_fill_the_bounds():
-    choose = uniform(np.random.default_rng(0), np.array([-2.0]), np.array([6.0]))
+    choose = uniform(np.random.default_rng(0), Spec(1, (-2.0,), (6.0,)))
     actions = np.array([choose(np.zeros(1)) for _ in range(4000)])
     assert actions.min() >= -2.0
     assert actions.max() <= 6.0

@@ -14,6 +14,7 @@ from problems import (
     BEST,
     ROWS,
     SPEC,
+    SPECS,
     UPDATES,
     Bowl,
     bandit,
@@ -21,11 +22,13 @@ from problems import (
     constant_reward,
     one_epoch,
     small,
+    suited,
     train,
     with_one_setting_changed,
 )
 
 from tether.agents import AGENTS
+from tether.bonuses import FrozenBonus
 from tether.policy import act
 from tether.storage import flatten_tree, unflatten_tree
 from tether.training.epoch import RunState, initial_state, run_keys, train_epoch
@@ -33,11 +36,14 @@ from tether.types import Batch, Key
 
 
 def agents_with(setting: str) -> list[str]:
-    return [name for name, kind in AGENTS.items() if setting in {field.name for field in fields(kind)}]
+    return [name for name, agent in AGENTS.items() if setting in {field.name for field in fields(agent)}]
 
 
-every_agent = pytest.mark.parametrize("name", AGENTS)
-every_agent_with_values = pytest.mark.parametrize("name", agents_with("discount"))
+CASES = [(name, kind) for name, agent in AGENTS.items() for kind in agent.action_kinds]
+every_agent = pytest.mark.parametrize(("name", "kind"), CASES)
+every_agent_with_values = pytest.mark.parametrize(
+    ("name", "kind"), [case for case in CASES if case[0] in agents_with("discount")]
+)
 every_agent_with_a_bonus = pytest.mark.parametrize("name", agents_with("bonus_weight_actor"))
 every_agent_with_noise = pytest.mark.parametrize("name", agents_with("target_noise"))
 
@@ -52,82 +58,85 @@ def differ(left: Any, right: Any) -> bool:
 
 
 @cache
-def program(agent: Any) -> str:
+def program(agent: Any, kind: str) -> str:
     """The text of all that the agent computes: its first state, and an epoch from there."""
 
     def whole(key: Key, rows: Batch) -> Any:
         key_init, key_updates = jax.random.split(key)
-        state = RunState(agent.init(key_init, SPEC), bowl_state(), jnp.zeros((), jnp.int32))
+        state = RunState(agent.init(key_init, SPECS[kind]), bowl_state(), jnp.zeros((), jnp.int32))
         return train_epoch(agent, Bowl(), state, rows, key_updates, 3)
 
-    traced = jax.make_jaxpr(whole)(jax.random.key(0), constant_reward())
+    traced = jax.make_jaxpr(whole)(jax.random.key(0), suited(constant_reward(), kind))
     return f"{traced.jaxpr} {traced.consts}"
 
 
-@pytest.mark.parametrize(("name", "setting"), [(name, field.name) for name, kind in AGENTS.items() for field in fields(kind)])
-def test_every_setting_changes_the_program(name, setting):
+@pytest.mark.parametrize(
+    ("name", "kind", "setting"), [(name, kind, field.name) for name, kind in CASES for field in fields(AGENTS[name])]
+)
+def test_every_setting_changes_the_program(name, kind, setting):
     agent = small(AGENTS[name])
-    assert program(agent) != program(with_one_setting_changed(agent)[setting])
+    assert program(agent, kind) != program(with_one_setting_changed(agent)[setting], kind)
 
 
 @every_agent
-def test_a_forgotten_setting_would_be_seen(name):
+def test_a_forgotten_setting_would_be_seen(name, kind):
     forgetful = small(make_dataclass("Forgetful", [("forgotten", float, 1.0)], bases=(AGENTS[name],), frozen=True))
-    assert program(forgetful) == program(with_one_setting_changed(forgetful)["forgotten"])
+    assert program(forgetful, kind) == program(with_one_setting_changed(forgetful)["forgotten"], kind)
 
 
 @every_agent
-def test_the_seed_decides_the_first_state(name):
-    first, same, other = (initial_state(small(AGENTS[name]), (), SPEC, seed).agent for seed in (0, 0, 1))
+def test_the_seed_decides_the_first_state(name, kind):
+    first, same, other = (initial_state(small(AGENTS[name]), (), SPECS[kind], seed).agent for seed in (0, 0, 1))
     assert_same(first, same)
     assert differ(first, other)
 
 
 @every_agent
-def test_no_buffer_appears_twice_in_the_first_state(name):
-    made = jax.make_jaxpr(lambda key: small(AGENTS[name]).init(key, SPEC))(jax.random.key(0)).jaxpr.outvars
+def test_no_buffer_appears_twice_in_the_first_state(name, kind):
+    made = jax.make_jaxpr(lambda key: small(AGENTS[name]).init(key, SPECS[kind]))(jax.random.key(0)).jaxpr.outvars
     assert len({id(variable) for variable in made}) == len(made)
 
 
 @every_agent
-def test_many_epochs_are_traced_once(name, monkeypatch):
-    agent, kind, traces = small(AGENTS[name]), AGENTS[name], []
-    update = kind.update
+def test_many_epochs_are_traced_once(name, kind, monkeypatch):
+    agent, traces = small(AGENTS[name]), []
+    update = type(agent).update
 
     def counted(self: Any, *given: Any) -> Any:
         traces.append(name)
         return update(self, *given)
 
-    monkeypatch.setattr(kind, "update", counted)
-    state = jax.eval_shape(lambda: initial_state(agent, bowl_state(), SPEC, 0))
+    monkeypatch.setattr(type(agent), "update", counted)
+    state = jax.eval_shape(lambda: initial_state(agent, bowl_state(), SPECS[kind], 0))
     counts = []
     for _ in range(3):
-        state, _ = train_epoch.eval_shape(agent, Bowl(), state, constant_reward(), run_keys(0)[1], UPDATES + 1)
+        state, _ = train_epoch.eval_shape(agent, Bowl(), state, suited(constant_reward(), kind), run_keys(0)[1], UPDATES + 1)
         counts.append(len(traces))
     assert counts[0] > 0
     assert counts == [counts[0]] * 3
 
 
 @every_agent
-def test_a_run_resumed_at_an_epoch_equals_an_unbroken_one(name):
+def test_a_run_resumed_at_an_epoch_equals_an_unbroken_one(name, kind):
     agent = small(AGENTS[name])
-    state, _ = train(agent, bandit(), bowl_state(steepness=1.0), epochs=1)
+    rows = suited(bandit(), kind)
+    state, _ = train(agent, bandit(), bowl_state(steepness=1.0), epochs=1, kind=kind)
     kept = {key: np.array(leaf) for key, leaf in flatten_tree(state).items()}
-    unbroken, unbroken_metrics = one_epoch(agent, state, bandit())
-    template = initial_state(agent, bowl_state(), SPEC, seed=9)  # another seed's: all that counts must come from the kept
-    resumed, resumed_metrics = one_epoch(agent, unflatten_tree(template, kept), bandit())
+    unbroken, unbroken_metrics = one_epoch(agent, state, rows)
+    template = initial_state(agent, bowl_state(), SPECS[kind], seed=9)  # another seed's: all that counts must come from the kept
+    resumed, resumed_metrics = one_epoch(agent, unflatten_tree(template, kept), rows)
     assert_same(resumed, unbroken)
     assert_same(resumed_metrics, unbroken_metrics)
 
 
 @every_agent
-def test_seeds_can_be_trained_together(name):
+def test_seeds_can_be_trained_together(name, kind):
     agent = small(AGENTS[name])
 
     def epoch(key: Key) -> RunState:
         key_init, key_updates = jax.random.split(key)
-        state = RunState(agent.init(key_init, SPEC), bowl_state(), jnp.zeros((), jnp.int32))
-        return train_epoch(agent, Bowl(), state, constant_reward(), key_updates, 3)[0]
+        state = RunState(agent.init(key_init, SPECS[kind]), bowl_state(), jnp.zeros((), jnp.int32))
+        return train_epoch(agent, Bowl(), state, suited(constant_reward(), kind), key_updates, 3)[0]
 
     alone = jax.eval_shape(epoch, jax.random.key(0))
     together = jax.eval_shape(jax.vmap(epoch), jax.random.split(jax.random.key(0), 5))
@@ -136,55 +145,56 @@ def test_seeds_can_be_trained_together(name):
 
 @every_agent
 @pytest.mark.parametrize("size", [1e8, 1e-30])
-def test_extreme_rewards_leave_everything_finite(name, size):
+def test_extreme_rewards_leave_everything_finite(name, kind, size):
     rows = constant_reward(reward=np.where(np.arange(ROWS) % 2 == 0, size, -size))
-    state, metrics = train(small(AGENTS[name]), rows)
+    state, metrics = train(small(AGENTS[name]), rows, kind=kind)
     for leaf in jax.tree.leaves((state, metrics)):
         assert np.isfinite(leaf).all()
 
 
 @every_agent
-def test_every_policy_stays_within_the_bounds(name):
+def test_every_policy_stays_within_the_bounds(name, kind):
     agent = small(AGENTS[name])
-    state, _ = train(agent, bandit())
+    state, _ = train(agent, bandit(), kind=kind)
     observation = 1e4 * jax.random.normal(jax.random.key(0), (256, SPEC.observation_size))
-    policies = agent.policies(state.agent)
-    assert "online" in policies
+    policies = agent.policies(state.agent, FrozenBonus(state.bonus, Bowl()))
+    assert {"online", "target", "ema"} <= set(policies)
     for action in (np.asarray(act(policy, observation)) for policy in policies.values()):
-        assert action.shape == (256, SPEC.action_size)
+        assert action.shape == (256, SPECS[kind].action_size)
+        if kind == "discrete":
+            assert (np.sort(action, axis=1) == [0.0, 1.0]).all()
+            continue
         assert (action >= SPEC.action_low).all()
         assert (action <= SPEC.action_high).all()
         assert np.ptp(action, axis=0).min() > 1e-3  # and is not stuck somewhere between them
 
 
 @every_agent
-def test_acting_is_the_online_policy_and_all_policies_have_one_shape(name):
+def test_all_policies_have_one_shape_and_their_own_weights(name, kind):
     agent = small(AGENTS[name])
-    state, _ = train(agent, bandit())
-    policies = agent.policies(state.agent)
-    observation = jax.random.normal(jax.random.key(0), (256, SPEC.observation_size))
-    assert_same(jax.jit(agent.act)(state.agent, observation), act(policies["online"], observation))
+    state, _ = train(agent, bandit(), kind=kind)
+    policies = agent.policies(state.agent, FrozenBonus(state.bonus, Bowl()))
     assert len({str(jax.eval_shape(lambda policy=policy: policy)) for policy in policies.values()}) == 1
     for other, policy in policies.items():
         assert other == "online" or differ(policy, policies["online"])
 
 
 @every_agent_with_values
-def test_a_constant_reward_is_worth_its_geometric_sum(name):
-    _, metrics = train(small(AGENTS[name]), constant_reward(reward=1.0), epochs=8)
+def test_a_constant_reward_is_worth_its_geometric_sum(name, kind):
+    _, metrics = train(small(AGENTS[name]), constant_reward(reward=1.0), epochs=8, kind=kind)
     np.testing.assert_allclose(metrics["critic/q"], 1.0 / (1.0 - 0.8), rtol=0.02)
 
 
 @every_agent_with_values
 @pytest.mark.parametrize("change", ["next observation", "next bonus"])
-def test_what_comes_next_counts_unless_the_step_terminated(name, change):
+def test_what_comes_next_counts_unless_the_step_terminated(name, kind, change):
     def trained(terminated: float, changed: bool) -> Any:
         rows, floor = constant_reward(terminated=terminated), 0.0
         if changed and change == "next observation":
             rows = rows._replace(next_observation=rows.next_observation + 3.0)
         elif changed:
             floor = 7.0  # the same for all actions, so that it does not move the actor
-        return train(small(AGENTS[name]), rows, bowl_state(floor=floor))[0].agent
+        return train(small(AGENTS[name]), rows, bowl_state(floor=floor), kind=kind)[0].agent
 
     assert_same(trained(1.0, changed=False), trained(1.0, changed=True))
     assert differ(trained(0.0, changed=False), trained(0.0, changed=True))
@@ -199,7 +209,7 @@ def test_a_steeper_penalty_moves_the_action_away_as_far_as_it_should(name):
         np.testing.assert_allclose((BEST + 5 * steepness * centre) / (1 + 5 * steepness), best)
         agent = small(AGENTS[name])
         state, _ = train(agent, bandit(), bowl_state(steepness=steepness, centre=centre), epochs=12)
-        action = act(agent.policies(state.agent)["online"], observation)
+        action = act(agent.policies(state.agent, FrozenBonus(state.bonus, Bowl()))["online"], observation)
         np.testing.assert_allclose(action, np.tile(best, (256, 1)), atol=0.15)
 
 

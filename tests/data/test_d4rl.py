@@ -26,7 +26,7 @@ def test_recorded_successors_are_used_as_they_are(write_hdf5):
 
 
 def test_every_column_is_float32(write_hdf5):
-    dataset = read_d4rl(write_hdf5(observations=np.arange(8.0).reshape(4, 2), actions=np.zeros((4, 1), dtype=np.int64)))
+    dataset = read_d4rl(write_hdf5(observations=np.arange(8.0).reshape(4, 2), actions=np.zeros((4, 2), dtype=np.int64)))
     assert [column.dtype for column in dataset.transitions] == [np.dtype(np.float32)] * 5
 
 

@@ -17,6 +17,7 @@ from tether.data import Dataset, load_dataset
 from tether.data.minari import download, list_datasets
 from tether.data.minari_export import export_minari
 from tether.errors import TetherError
+from tether.types import discrete_spec
 
 minari = pytest.importorskip("minari", reason="needs the extra minari")
 
@@ -188,12 +189,24 @@ def test_parts_are_flattened_alike_in_the_data_and_in_the_environment(registered
     np.testing.assert_array_equal(np.stack([first, second]), dataset.transitions.observation[:2])
 
 
-def test_discrete_observations_become_one_hot_and_discrete_actions_are_refused():
+def test_discrete_observations_and_actions_become_one_hot():
     record(gymnasium.make("FrozenLake-v1"), "toy/lake-v0", episodes=1, steps=3)
-    with pytest.raises(TetherError, match=r"toy/lake-v0: actions are Discrete\(4\)"):
-        load_dataset("minari:toy/lake-v0")
+    lake = load_dataset("minari:toy/lake-v0")
+    assert lake.spec == discrete_spec(16, 4)
+    np.testing.assert_array_equal(lake.transitions.action.sum(axis=1), np.ones(lake.size))
+    assert lake.transitions.observation[0, 0] == 1.0  # every walk begins at the first field
     from_buffers("chain-v0", [two_steps(observations=np.array([0, 2, 1]))], observation_space=spaces.Discrete(3))
     np.testing.assert_array_equal(load_dataset("minari:chain-v0").transitions.observation, [[1, 0, 0], [0, 0, 1]])
+
+
+def test_an_export_of_choices_reads_back_the_same():
+    record(gymnasium.make("CartPole-v1"), "toy/pole-v0", episodes=2, steps=5)
+    pole = load_dataset("minari:toy/pole-v0")
+    export_minari(pole, "toy/again-v0")
+    again = load_dataset("minari:toy/again-v0")
+    assert (again.spec, again.env_id) == (discrete_spec(4, 2), "CartPole-v1")
+    for mine, theirs in zip(pole.transitions, again.transitions, strict=True):
+        np.testing.assert_array_equal(mine, theirs)
 
 
 def test_both_of_minaris_formats_give_the_same_dataset():

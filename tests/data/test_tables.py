@@ -74,7 +74,7 @@ def test_columns_find_their_roles_in_natural_order(write_csv: WriteCsv):
 def test_the_file_that_is_written_reads_as_transitions(write_csv: WriteCsv, tmp_path: Path):
     imported = read(write_csv(), action_low=(-2.0,), action_high=(2.0,))
     path = tmp_path / "log.hdf5"
-    write_d4rl(path, imported.rows, imported.truncated, imported.attributes, compact=True)
+    write_d4rl(path, imported.rows, imported.truncated, imported.spec, imported.attributes, compact=True)
     dataset = load_dataset(path)
     # Three rows of a; of b only the first has a successor.
     np.testing.assert_allclose(dataset.transitions.next_observation[:, 0], [1.1, 1.2, 1.2, 5.1], rtol=1e-6)

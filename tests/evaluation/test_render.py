@@ -9,7 +9,7 @@ from PIL import Image
 from tether.errors import TetherError
 from tether.evaluation.render import SIDE, choose_backend, record_episode
 from tether.evaluation.rollout import evaluate
-from tether.types import Spec
+from tether.types import Spec, discrete_spec
 
 PENDULUM = Spec(9, (-1.0,), (1.0,))
 ENV_ID = "InvertedDoublePendulum-v5"
@@ -50,3 +50,17 @@ def test_where_nothing_draws_it_says_what_to_install(tmp_path, monkeypatch):
     with pytest.raises(TetherError, match=r"tried disabled.*apt install libegl1.*libosmesa6"):
         record_episode(_still, ENV_ID, PENDULUM, tmp_path / "fall.gif")
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("env_id", "spec", "size"),
+    [("CartPole-v1", discrete_spec(4, 2), (240, 160)), ("MinAtar/Breakout-v1", discrete_spec(400, 3, (10, 10, 4)), (240, 240))],
+)
+def test_games_are_filmed_without_opengl(env_id: str, spec: Spec, size: tuple[int, int], tmp_path, monkeypatch):
+    monkeypatch.setenv("MUJOCO_GL", "none at all")
+    first = np.eye(spec.action_size)[:1]
+    record_episode(lambda observation: first, env_id, spec, tmp_path / "film.gif", seed=1)
+    with Image.open(tmp_path / "film.gif") as film:
+        assert film.size == size
+        assert film.n_frames > 2
+        assert len(film.convert("RGB").getcolors()) > 2  # not black

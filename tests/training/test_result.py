@@ -63,7 +63,11 @@ def test_the_config_the_data_and_the_fit_are_described(result: dict[str, Any], p
         "transitions": dataset.size,
         "episodes": 40,
         "score": {"mean": float(np.mean(dataset.episode_returns)), "std": float(np.std(dataset.episode_returns))},
-        "reward_scale": {"low": float(np.min(dataset.transitions.reward)), "high": float(np.max(dataset.transitions.reward))},
+        "reward_scale": {
+            "low": float(np.min(dataset.transitions.reward)),
+            "high": float(np.max(dataset.transitions.reward)),
+            "keep_zero": False,
+        },
     }
     assert result["bonus"] == {"steps": 3000, "seconds": 2.5, "held_out": 0.25, "auroc": {"uniform": 0.75}, "looks_short": False}
 

@@ -139,7 +139,7 @@ def test_the_policy_that_is_kept_is_the_one_that_was_chosen(finished_run: Path, 
 def test_an_interrupted_run_has_no_result_and_goes_on_to_the_same_end(interrupted: Path, finished_run: Path, pendulum_file: Path):
     assert names(interrupted) == {"config.json", "metrics.jsonl", "tensorboard", "checkpoint.safetensors"}
     said: list[str] = []
-    spent = checkpoint.read_agent(interrupted)[2].seconds
+    spent = checkpoint.read_agent(interrupted)[3].seconds
     compiled = train_epoch._cache_size()
     result = quietly(small_config(pendulum_file), interrupted, said.append)
     assert said[-1] == "going on from step 100"
@@ -178,7 +178,7 @@ def test_an_interrupted_fit_goes_on_and_all_rewards_alike_are_warned_of(
     assert steps_done(config.bonus, dataset, cache_folder()) == 1000
     assert names(tmp_path / "run") == {"config.json"}
     result = quietly(config, tmp_path / "run")
-    assert result["dataset"]["reward_scale"] == {"low": 1.0, "high": 1.0}
+    assert result["dataset"]["reward_scale"] == {"low": 1.0, "high": 1.0, "keep_zero": False}
     # The bonus sees observations and actions, which are those of the other file.
     fitted, _ = storage.read_tensors(cache_folder() / f"{fit_name(config.bonus, dataset)}.safetensors")
     expected, _ = storage.read_tensors(unbroken)
@@ -277,7 +277,7 @@ def test_an_exploding_critic_stops_the_run_and_keeps_its_last_checkpoint(finishe
     assert f" at step {first} (run run), past training.value_limit {limit:g}: the critic is exploding; " in message
     assert f"last good checkpoint: step {first - 100}." in message
     assert names(tmp_path / "run") == {"config.json", "metrics.jsonl", "tensorboard", "checkpoint.safetensors"}
-    agent, step, _ = checkpoint.read_agent(tmp_path / "run")
+    agent, _, step, _ = checkpoint.read_agent(tmp_path / "run")
     assert step == first - 100
     assert all(np.isfinite(tensor).all() for tensor in storage.flatten_tree(agent).values())
     assert storage.read_jsonl(tmp_path / "run" / "metrics.jsonl")[-1]["step"] == first - 100

@@ -1,20 +1,24 @@
-"""What an agent is: a frozen dataclass whose fields are its settings and whose methods are four pure functions.
+"""What an agent is: a frozen dataclass whose fields are its settings and whose methods are three pure functions.
 
 The agent holds no state. It knows of a bonus only as a `Penalty`, a function `(observation, action, key) -> (B,)`;
 how much that weighs is the agent's own setting.
+A policy is an Equinox module, `(B, O) -> (B, A)`, with everything that acting needs as its leaves.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Protocol
 
-import jax
-
-from tether.networks import Actor
+from tether.networks import Actor, Greedy
 from tether.types import Batch, Key, Metrics, Penalty, Spec
 
 
 class Agent(Protocol):
+    @property
+    def action_kinds(self) -> tuple[str, ...]:
+        """The kinds of actions it can learn: `continuous`, `discrete`, or both."""
+
     @property
     def follows_penalty(self) -> bool:
         """Whether it needs the penalty's gradient in the action."""
@@ -33,8 +37,8 @@ class Agent(Protocol):
     def update(self, state: Any, batches: Batch, key: Key, penalty: Penalty) -> tuple[Any, Metrics]:
         """`critic_steps` gradient steps. Every column of `batches` has the leading axes `(critic_steps, batch_size)`."""
 
-    def policies(self, state: Any) -> dict[str, Actor]:
-        """The policies that can be evaluated, by name, all of one shape. `online` is always among them."""
+    def policies(self, state: Any, penalty: Penalty) -> Mapping[str, Actor | Greedy]:
+        """The policies that can be evaluated, by name, all of one shape. `online`, `target` and `ema` are always among them.
 
-    def act(self, state: Any, observation: jax.Array) -> jax.Array:
-        """The online policy: `(B, O) -> (B, A)`."""
+        A policy whose acting needs the penalty keeps it; `penalty` is a pytree here.
+        """

@@ -42,6 +42,7 @@ class TD3State(NamedTuple):
 class TD3:
     """Every knob of the agent; the paper's values."""
 
+    action_kinds: ClassVar[tuple[str, ...]] = ("continuous",)
     follows_penalty: ClassVar[bool] = True  # its actor goes down the bonus by its gradient
 
     bonus_weight_actor: float = 5.0  # the paper's beta_a: 5 for locomotion, 10 for manipulation
@@ -113,11 +114,8 @@ class TD3:
             **actor_metrics,
         }
 
-    def policies(self, state: TD3State) -> dict[str, Actor]:
+    def policies(self, state: TD3State, penalty: Penalty) -> dict[str, Actor]:
         return {"online": state.actor, "target": state.target_actor, "ema": state.ema_actor}
-
-    def act(self, state: TD3State, observation: jax.Array) -> jax.Array:
-        return state.actor(observation)
 
 
 def critic_targets(agent: TD3, state: TD3State, batches: Batch, key: Key, penalty: Penalty) -> tuple[jax.Array, jax.Array]:

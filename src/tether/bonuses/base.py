@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
+import equinox as eqx
 import jax
+import jax.numpy as jnp
 
 from tether.types import Batch, Key, Metrics, Spec
 
@@ -45,3 +47,20 @@ class Bonus(Protocol):
 
     def score(self, state: Any, observation: jax.Array, action: jax.Array, key: Key) -> jax.Array:
         """`(B, O), (B, A) -> (B,)`: at least 0, small on pairs like the data, differentiable in the action if it says so."""
+
+
+class FrozenBonus(eqx.Module):
+    """A fitted bonus as a `Penalty`. It is a pytree, the state being its leaves, so that a policy can carry it along."""
+
+    state: Any
+    bonus: Bonus = eqx.field(static=True)
+
+    def __call__(self, observation: jax.Array, action: jax.Array, key: Key) -> jax.Array:
+        return self.bonus.score(self.state, observation, action, key)
+
+
+def frozen_template(bonus: Bonus, spec: Spec) -> Any:
+    """The shapes of what `bonus` scores with, to read it from a file. A table as long as the dataset has length 1 here."""
+    sizes: tuple[tuple[int, ...], ...] = ((spec.observation_size,), (spec.action_size,), (), (spec.observation_size,), ())
+    row = Batch(*(jax.ShapeDtypeStruct((1, *size), jnp.float32) for size in sizes))
+    return jax.eval_shape(lambda key, rows: bonus.frozen(bonus.init(key, spec, rows)), jax.random.key(0), row)

@@ -18,17 +18,18 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from tether.networks import MLP, Scaler, make_mlp, make_scaler
+from tether.networks import Network, Scaler, make_network, make_scalers
 from tether.optimisation import adam_init, adam_step
 from tether.types import Batch, Key, Metrics, Spec
 
 
 class ClassifierNetworks(eqx.Module):
-    logit: MLP  # (s, a) -> log odds of being recorded
+    logit: Network  # (s, a) -> log odds of being recorded
     observation: Scaler
     action: Scaler
     low: jax.Array  # (A,) action bounds
     high: jax.Array
+    discrete: bool = eqx.field(static=True, default=False)
 
     def __call__(self, observation: jax.Array, action: jax.Array) -> jax.Array:
         return self.logit(jnp.concatenate([self.observation(observation), self.action(action)], axis=-1))[:, 0]
@@ -55,12 +56,14 @@ class Classifier:
 
     def init(self, key: Key, spec: Spec, transitions: Batch) -> ClassifierFitting:
         activations = (*("relu",) * len(self.hidden_sizes), "none")
+        observation, action = make_scalers(spec, transitions.observation, transitions.action)
         networks = ClassifierNetworks(
-            logit=make_mlp(key, spec.observation_size + spec.action_size, self.hidden_sizes, 1, activations),
-            observation=make_scaler(transitions.observation),
-            action=make_scaler(transitions.action),
+            logit=make_network(key, spec, spec.action_size, self.hidden_sizes, 1, activations),
+            observation=observation,
+            action=action,
             low=jnp.asarray(spec.action_low),
             high=jnp.asarray(spec.action_high),
+            discrete=spec.discrete,
         )
         return ClassifierFitting(networks, adam_init(networks.logit, self.learning_rate))
 
@@ -68,7 +71,7 @@ class Classifier:
         networks = fitting.networks
         other = contrast(self, networks, batch.action, key)
 
-        def loss_of(logit: MLP) -> jax.Array:
+        def loss_of(logit: Network) -> jax.Array:
             judge = eqx.tree_at(lambda n: n.logit, networks, logit)
             recorded, contrasted = judge(batch.observation, batch.action), judge(batch.observation, other)
             return 0.5 * (jnp.mean(jax.nn.softplus(-recorded)) + jnp.mean(jax.nn.softplus(contrasted)))
@@ -85,9 +88,14 @@ class Classifier:
 
 
 def contrast(bonus: Classifier, networks: ClassifierNetworks, action: jax.Array, key: Key) -> jax.Array:
-    """For each row another action than the recorded one: of the row before it, or uniform within the bounds."""
+    """For each row another action than the recorded one: of the row before it, or uniform within the bounds or choices."""
     key_kind, key_uniform = jax.random.split(key)
     shuffled = jnp.roll(action, 1, axis=0)  # rows of a batch are drawn at random, so any other row will do
-    uniform = networks.low[None, :] + jax.random.uniform(key_uniform, action.shape) * (networks.high - networks.low)[None, :]
+    if networks.discrete:
+        number = action.shape[1]
+        uniform = jax.nn.one_hot(jax.random.randint(key_uniform, (action.shape[0],), 0, number), number)
+    else:
+        spread = (networks.high - networks.low)[None, :]
+        uniform = networks.low[None, :] + jax.random.uniform(key_uniform, action.shape) * spread
     is_uniform = jax.random.uniform(key_kind, (action.shape[0], 1)) < bonus.uniform_share
     return jnp.where(is_uniform, uniform, shuffled)

@@ -3,7 +3,8 @@
     b(s, a) = 1 / sqrt(n),  n = rows of the data with the same SimHash as (s, a)
 
 The hash is the signs of `bits` random projections of the scaled pair (Charikar 2002; for exploration Tang et al. 2017): pairs at
-a small angle share a bucket. A bucket that the data never fills has no 1 / sqrt(n); it scores `unseen`.
+a small angle share a bucket. Where actions are discrete, observations are hashed and each action is counted apart.
+A bucket that the data never fills has no 1 / sqrt(n); it scores `unseen`.
 Scores are steps, so they have **no gradient in the action**: an agent that climbs a bonus by its gradient cannot use this one and
 is refused; agents that compare actions can.
 """
@@ -16,13 +17,13 @@ from typing import ClassVar, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from tether.networks import Scaler, make_scaler
+from tether.networks import Scaler, make_scalers
 from tether.types import Batch, Key, Metrics, Spec
 
 
 class CountState(NamedTuple):
-    projection: jax.Array  # (O + A, bits)
-    counts: jax.Array  # (2 ** bits,) float32
+    projection: jax.Array  # (O + A, K), K the bits, and for discrete actions those of their number
+    counts: jax.Array  # (2 ** K,) float32
     observation: Scaler
     action: Scaler
 
@@ -33,7 +34,7 @@ class Count:
 
     has_action_gradient: ClassVar[bool] = False
 
-    bits: int = 16  # 2 ** bits buckets
+    bits: int = 16  # 2 ** bits buckets, as many for each discrete action
     unseen: float = 2.0  # of an empty bucket; one row scores 1
     held_out: float = 0.05  # share of the episodes that are not counted, to judge it by
     seed: int = 0  # of the projections
@@ -48,8 +49,10 @@ class Count:
 
     def init(self, key: Key, spec: Spec, transitions: Batch) -> CountState:
         projection = jax.random.normal(key, (spec.observation_size + spec.action_size, self.bits))
-        scalers = make_scaler(transitions.observation), make_scaler(transitions.action)
-        empty = CountState(projection, jnp.zeros(2**self.bits), *scalers)
+        if spec.discrete:
+            projection = _with_choices(projection, spec)
+        scalers = make_scalers(spec, transitions.observation, transitions.action)
+        empty = CountState(projection, jnp.zeros(2 ** projection.shape[1]), *scalers)
         buckets = bucket(empty, transitions.observation, transitions.action)
         return empty._replace(counts=empty.counts.at[buckets].add(1.0))
 
@@ -62,6 +65,14 @@ class Count:
     def score(self, state: CountState, observation: jax.Array, action: jax.Array, key: Key) -> jax.Array:
         number = state.counts[bucket(state, observation, action)]
         return jnp.where(number > 0, jax.lax.rsqrt(jnp.maximum(number, 1.0)), self.unseen)
+
+
+def _with_choices(projection: jax.Array, spec: Spec) -> jax.Array:
+    """The projections of the observation alone, and after them those whose signs spell the number of the choice in binary."""
+    bits = max((spec.action_size - 1).bit_length(), 1)
+    spelt = jnp.arange(spec.action_size)[:, None] >> jnp.arange(bits)[None, :] & 1
+    of_choices = jnp.concatenate([jnp.zeros((spec.observation_size, bits)), 2.0 * spelt - 1.0])
+    return jnp.concatenate([projection.at[spec.observation_size :].set(0.0), of_choices], axis=1)
 
 
 def bucket(state: CountState, observation: jax.Array, action: jax.Array) -> jax.Array:

@@ -8,6 +8,7 @@ Settled where the paper is silent (SPEC section 3):
   written, which weighs the KL more;
 - the bonus is the squared 2-norm, a sum over action dimensions; `reduction = "mean"` divides by their number (other betas then);
 - z is sampled when scoring; `latent = "mean"` takes the encoder's mean.
+Beyond the paper: discrete actions, as one-hot rows, are decoded by a softmax; all else is the same, so the bonus is at most 2.
 """
 
 from __future__ import annotations
@@ -20,16 +21,17 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from tether.networks import MLP, make_mlp, scale_to_bounds
+from tether.networks import Network, make_network, scale_to_bounds
 from tether.optimisation import adam_init, adam_step
 from tether.types import Batch, Key, Metrics, Spec
 
 
 class CVAENetworks(eqx.Module):
-    encoder: MLP  # (s, a) -> latent mean and log-std
-    decoder: MLP  # (s, z) -> an action in [-1, 1], before scaling
+    encoder: Network  # (s, a) -> latent mean and log-std
+    decoder: Network  # (s, z) -> an action in [-1, 1], before scaling; for discrete actions, logits
     low: tuple[float, ...] = eqx.field(static=True)
     high: tuple[float, ...] = eqx.field(static=True)
+    discrete: bool = eqx.field(static=True, default=False)
 
     def encode(self, observation: jax.Array, action: jax.Array) -> tuple[jax.Array, jax.Array]:
         """Mean and log-std of the latent, `(B, L)` each."""
@@ -37,7 +39,8 @@ class CVAENetworks(eqx.Module):
         return mean, jnp.clip(log_std, -4.0, 15.0)
 
     def decode(self, observation: jax.Array, latent: jax.Array) -> jax.Array:
-        return scale_to_bounds(self.decoder(jnp.concatenate([observation, latent], axis=-1)), self.low, self.high)
+        decoded = self.decoder(jnp.concatenate([observation, latent], axis=-1))
+        return jax.nn.softmax(decoded) if self.discrete else scale_to_bounds(decoded, self.low, self.high)
 
 
 class CVAEFitting(NamedTuple):
@@ -66,12 +69,16 @@ class CVAE:
     def init(self, key: Key, spec: Spec, transitions: Batch) -> CVAEFitting:
         key_encoder, key_decoder = jax.random.split(key)
         relus = ("relu", "relu")
-        pair_size = spec.observation_size + spec.action_size
-        encoder = make_mlp(key_encoder, pair_size, self.hidden_sizes, 2 * self.latent_size, (*relus, "none"))
-        decoder = make_mlp(
-            key_decoder, spec.observation_size + self.latent_size, self.hidden_sizes, spec.action_size, (*relus, "tanh")
+        encoder = make_network(key_encoder, spec, spec.action_size, self.hidden_sizes, 2 * self.latent_size, (*relus, "none"))
+        decoder = make_network(
+            key_decoder,
+            spec,
+            self.latent_size,
+            self.hidden_sizes,
+            spec.action_size,
+            (*relus, "none" if spec.discrete else "tanh"),
         )
-        networks = CVAENetworks(encoder, decoder, spec.action_low, spec.action_high)
+        networks = CVAENetworks(encoder, decoder, spec.action_low, spec.action_high, spec.discrete)
         return CVAEFitting(networks, adam_init(networks, self.learning_rate))
 
     def update(self, fitting: CVAEFitting, batch: Batch, key: Key) -> tuple[CVAEFitting, Metrics]:

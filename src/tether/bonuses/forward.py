@@ -17,13 +17,13 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from tether.networks import MLP, Scaler, make_mlp, make_scaler
+from tether.networks import Network, Scaler, make_network, make_scaler, make_scalers
 from tether.optimisation import adam_init, adam_step
 from tether.types import Batch, Key, Metrics, Spec
 
 
 class ForwardNetworks(eqx.Module):
-    models: MLP  # stacked on axis 0
+    models: Network  # stacked on axis 0
     observation: Scaler
     action: Scaler
     change: Scaler  # of s' - s
@@ -55,15 +55,16 @@ class Forward:
 
     def init(self, key: Key, spec: Spec, transitions: Batch) -> ForwardFitting:
         activations = (*("relu",) * len(self.hidden_sizes), "none")
-        size = spec.observation_size + spec.action_size
 
-        def one(key: Key) -> MLP:
-            return make_mlp(key, size, self.hidden_sizes, spec.observation_size, activations)
+        def one(key: Key) -> Network:
+            return make_network(key, spec, spec.action_size, self.hidden_sizes, spec.observation_size, activations)
+
+        observation, action = make_scalers(spec, transitions.observation, transitions.action)
 
         networks = ForwardNetworks(
             models=jax.vmap(one)(jax.random.split(key, self.models)),
-            observation=make_scaler(transitions.observation),
-            action=make_scaler(transitions.action),
+            observation=observation,
+            action=action,
             change=make_scaler(transitions.next_observation - transitions.observation),
         )
         return ForwardFitting(networks, adam_init(networks.models, self.learning_rate))
@@ -73,7 +74,7 @@ class Forward:
         change = networks.change(batch.next_observation - batch.observation)
         known = 1.0 - batch.terminated
 
-        def loss_of(models: MLP) -> jax.Array:
+        def loss_of(models: Network) -> jax.Array:
             predicted = eqx.tree_at(lambda n: n.models, networks, models)(batch.observation, batch.action)
             error = jnp.mean(jnp.square(predicted - change[None, :, :]), axis=-1)
             return jnp.sum(jnp.mean(error * known[None, :], axis=1))  # each model's own mean, so that their number is no rate

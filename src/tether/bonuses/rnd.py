@@ -5,6 +5,7 @@
 The target is a random network that never learns; the predictor is trained to match it on the data. The paper gives no sizes.
 These are those of SAC-RND's public code (Nikulin et al. 2023), which also scales the inputs by the data's moments and divides the
 error by its running standard deviation. That changes the scale, so that weights mean the same for both kinds, and no order.
+Images go through a convolution first, in both networks.
 """
 
 from __future__ import annotations
@@ -17,14 +18,14 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from tether.networks import MLP, Scaler, make_mlp, make_scaler
+from tether.networks import Network, Scaler, make_network, make_scalers
 from tether.optimisation import adam_init, adam_step
 from tether.types import Batch, Key, Metrics, Spec
 
 
 class RNDNetworks(eqx.Module):
-    predictor: MLP
-    target: MLP  # random for ever
+    predictor: Network
+    target: Network  # random for ever
     observation: Scaler
     action: Scaler
 
@@ -70,12 +71,12 @@ class RND:
 
     def init(self, key: Key, spec: Spec, transitions: Batch) -> RNDFitting:
         key_predictor, key_target = jax.random.split(key)
-        size = spec.observation_size + spec.action_size
+        observation, action = make_scalers(spec, transitions.observation, transitions.action)
         networks = RNDNetworks(
-            predictor=_embedding(key_predictor, size, self.predictor_sizes, self.embedding_size),
-            target=_embedding(key_target, size, self.target_sizes, self.embedding_size),
-            observation=make_scaler(transitions.observation),
-            action=make_scaler(transitions.action),
+            predictor=_embedding(key_predictor, spec, self.predictor_sizes, self.embedding_size),
+            target=_embedding(key_target, spec, self.target_sizes, self.embedding_size),
+            observation=observation,
+            action=action,
         )
         return start_distilling(networks, self.learning_rate)
 
@@ -124,5 +125,6 @@ def freeze(fitting: RNDFitting, divide_by_std: bool) -> RNDState:
     return RNDState(fitting.networks, scale)
 
 
-def _embedding(key: Key, input_size: int, hidden_sizes: tuple[int, ...], embedding_size: int) -> MLP:
-    return make_mlp(key, input_size, hidden_sizes, embedding_size, (*("relu",) * len(hidden_sizes), "none"))
+def _embedding(key: Key, spec: Spec, hidden_sizes: tuple[int, ...], embedding_size: int) -> Network:
+    activations = (*("relu",) * len(hidden_sizes), "none")
+    return make_network(key, spec, spec.action_size, hidden_sizes, embedding_size, activations)

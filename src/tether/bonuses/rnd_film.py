@@ -19,7 +19,7 @@ import jax
 import jax.numpy as jnp
 
 from tether.bonuses.rnd import RNDFitting, RNDState, distil, freeze, start_distilling
-from tether.networks import MLP, Scaler, make_mlp, make_scaler
+from tether.networks import MLP, Scaler, make_mlp, make_scalers
 from tether.types import Batch, Key, Metrics, Spec
 
 
@@ -78,11 +78,12 @@ class RNDFiLM:
 
     def init(self, key: Key, spec: Spec, transitions: Batch) -> RNDFitting:
         key_predictor, key_target = jax.random.split(key)
+        observation, action = make_scalers(spec, transitions.observation, transitions.action)
         networks = RNDFiLMNetworks(
             predictor=_bilinear(key_predictor, spec, self.predictor_sizes, self.embedding_size),
             target=_film(key_target, spec, self.target_sizes, self.embedding_size),
-            observation=make_scaler(transitions.observation),
-            action=make_scaler(transitions.action),
+            observation=observation,
+            action=action,
         )
         return start_distilling(networks, self.learning_rate)
 

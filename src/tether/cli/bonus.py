@@ -44,6 +44,11 @@ def bonus(dataset: str, /, bonuses: str = ALL, out: Path = Path("bonus-lab"), se
         raise TetherError(f"--probe-steps is {probe_steps}; it must be at least 1")
     entries = parse_entries(bonuses, seed)
     loaded = load_dataset(dataset)
+    if loaded.spec.discrete:
+        raise TetherError(
+            f"{loaded.name} has discrete actions, which the lab's probe and pictures are not for; "
+            "`tether train --agent dqn` says how well a bonus tells them apart"
+        )
     with storage.exclusive(out):
         findings = run_lab(entries, loaded, out, probe_steps, seed, print)
         shown = {f.label: {kind: f.scores[kind] for kind in ("data", *SHOWN_KINDS)} for f in findings}

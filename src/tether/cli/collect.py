@@ -27,7 +27,9 @@ def collect(
     work: Path | None = None,
     overwrite: bool = False,
 ) -> None:
-    """Make a dataset by D4RL's recipe: train TD3 online, then record what its policies do.
+    """Make a dataset by D4RL's recipe: train online, then record what the policies do.
+
+    TD3 is trained, or DQN where actions are discrete.
 
     Levels:
         random         uniform actions, no training
@@ -40,10 +42,11 @@ def collect(
     Examples:
         tether collect Hopper-v5 --out hopper-medium.hdf5
         tether collect Hopper-v5 --out hopper-medium-replay.hdf5 --level medium-replay --work hopper-medium.hdf5.work
+        tether collect CartPole-v1 --out cartpole.hdf5 --target-return 200 --transitions 20000 --noise 0.02 --warmup 1000
         tether collect Pusher-v5 --out pusher.hdf5 --target-return -60 --transitions 100000 --compact
 
     Args:
-        env_id: A Gymnasium environment with vectors as observations and bounded vectors as actions.
+        env_id: A Gymnasium environment: vectors as observations and bounded vectors or choices (Discrete) as actions, or MinAtar.
         out: The HDF5 file to write, in the D4RL layout.
         level: How good the recorded policies are.
         transitions: Rows to record; 1,000,000 if not given. medium-replay has as many as the training took.
@@ -51,7 +54,7 @@ def collect(
         target_return: The evaluated return that makes a policy medium; a third of D4RL's expert if not given.
         expert_return: The same for expert; 0.9 of D4RL's expert if not given, or the best policy where no reference is known.
         online_steps: The most steps that training may take.
-        noise: Standard deviation of the noise on recorded actions, in half action ranges.
+        noise: Standard deviation of the noise on recorded actions, in half action ranges; the share of random choices.
         exploration_noise: The same while training.
         warmup: Steps of uniform actions before training starts.
         evaluate_every: Steps between evaluations, each of which keeps the policy and saves the training.
@@ -67,11 +70,11 @@ def collect(
 
     from tether.collection.history import first_difference, plain
     from tether.collection.levels import Recipe, collect_dataset, complete
-    from tether.collection.online import AGENT, OnlineSettings
+    from tether.collection.online import OnlineSettings, online_agent
     from tether.data.attributes import read_provenance
     from tether.errors import TetherError
 
-    agent = replace(AGENT, hidden_sizes=hidden_sizes, batch_size=batch_size)
+    agent = replace(online_agent(env_id), hidden_sizes=hidden_sizes, batch_size=batch_size)
     online = OnlineSettings(env_id, seed, warmup, exploration_noise, evaluate_every, episodes, agent)
     recipe = complete(Recipe(online, level, transitions, target_return, expert_return, online_steps, noise, compact))
     work = out.with_name(f"{out.name}.work") if work is None else work

@@ -29,7 +29,7 @@ def evaluate(
         run: The run's folder.
         episodes: How many, all at once.
         seed: Of the first episode's start; episode i starts from seed + i. Training evaluates from 10,000 on: other starts.
-        policy: Only this one: online, target or ema. Default: all of them.
+        policy: Only this one: online, target or ema; unpenalised for dqn. Default: all of them.
         render: Record one episode of the policy (the run's own unless --policy names another) as a GIF.
         json: Print one JSON object, with the raw returns, instead of a table.
     """
@@ -46,11 +46,11 @@ def evaluate(
         check_film(render)
     if not run.is_dir():
         raise TetherError(f"there is no run folder {run}")
-    state, step, progress = checkpoint.read_agent(run)
+    state, bonus, step, progress = checkpoint.read_agent(run)
     env_id, config = progress.env_id, progress.config
     if env_id is None:
         raise TetherError(f"{run} names no environment to evaluate in; train with --set evaluation.env_id=ENV_ID")
-    policies = config.agent.policies(state)
+    policies = config.agent.policies(state, bonus)
     if policy is not None and policy not in policies:
         raise TetherError(f"{run} has no policy {policy}{did_you_mean(policy, policies)}")
     wanted = {name: actor for name, actor in policies.items() if policy in (None, name)}

@@ -16,6 +16,7 @@ def report(
     policies: bool = False,
     markdown: bool = False,
     curves: Path | None = None,
+    values: Path | None = None,
 ) -> None:
     """Compare finished runs: last, last ten and best scores, over seeds where there are several.
 
@@ -26,13 +27,15 @@ def report(
         tether report runs
         tether report runs/hopper runs/halfcheetah --markdown
         tether report runs/hopper --policies --curves hopper.png
+        tether report runs/cartpole --values cartpole.png
 
     Args:
         folders: Run folders, or folders that hold some.
-        policy: Whose score: online, target or ema. Default: each run's own.
+        policy: Whose score: online, target or ema; unpenalised for dqn. Default: each run's own.
         policies: A row for each of the policies.
         markdown: Print the table for a page.
         curves: Draw the runs over training into this PNG.
+        values: Draw what Q-values promised at the start of episodes, beside what those were worth (dqn), into this PNG.
     """
     from rich.console import Console
 
@@ -62,6 +65,26 @@ def report(
         draw_curves([run for _, run in every], curves, labels=labels)
         if not markdown:
             print(f"{curves}: {len(every)} runs over training")
+    if values is not None:
+        _show_values(groups, values, policy, markdown)
+
+
+def _show_values(groups: dict[str, list[Run]], path: Path, policy: str | None, markdown: bool) -> None:
+    from rich.console import Console
+
+    from tether.report.promises import draw_promises, find_promises, promise_lines
+    from tether.report.tables import markdown_lines, rich_lines
+
+    found = find_promises(groups, policy)
+    discount = groups[next(iter(found))][0].config["agent"]["discount"]
+    draw_promises(found, path, discount)
+    lines = promise_lines(found)
+    if markdown:
+        print(f"\n{markdown_lines(lines)}", end="")
+        return
+    title = "at the last evaluation, in scaled rewards; mean ± std over seeds"
+    Console().print(rich_lines(lines, title=title))
+    print(f"{path}: the same over training")
 
 
 def _by_method(runs: list[Run]) -> dict[str, list[Run]]:

@@ -38,12 +38,13 @@ def train(
         tether train --dataset hopper-medium-v2 --set agent.bonus_weight_actor=10 agent.bonus_weight_critic=10
         tether train --dataset halfcheetah-medium-tether --agent td3 --bonus none --set training.value_limit=inf
         tether train --dataset minari:mujoco/hopper/medium-v0
+        tether train --dataset cartpole.hdf5 --agent dqn --bonus rnd --set agent.bonus_weight=100 training.steps=20000
         tether train --dataset halfcheetah-medium-tether --dry-run
 
     Args:
         dataset: A dataset: a name (see `tether data list`), a path to an HDF5 file in the D4RL layout, or minari:ID.
-        agent: What learns: td3 or bc.
-        bonus: What holds it to the data: cvae, rnd, rnd-film, classifier, forward, or none.
+        agent: What learns: td3 or bc; for discrete actions dqn or bc.
+        bonus: What holds it to the data: cvae, rnd, rnd-film, classifier, forward, or none; for dqn also count and count-exact.
         preset: paper is 500,000 steps; quick is 50,000 with the bonus fitted as long as in the paper.
         steps: Critic gradient steps, in place of the preset's.
         seed: Of the agent's weights and batches. The bonus has its own (bonus.seed), so that seeds share one fit.

@@ -15,11 +15,10 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from tether.agents.td3 import TD3State
-from tether.collection.online import OnlineSettings, initial_state
+from tether.collection.online import OnlineSettings, initial_state, online_policy
 from tether.collection.recording import Recording, joined
 from tether.errors import TetherError
-from tether.networks import Actor
+from tether.networks import Actor, Greedy
 from tether.storage import flatten_tree, read_json, read_tensors, unflatten_tree, write_json, write_tensors
 from tether.types import Batch, Spec
 
@@ -41,7 +40,7 @@ class History:
     def __init__(self, folder: Path, settings: OnlineSettings, spec: Spec) -> None:
         self._folder = folder
         self._settings = settings
-        self._template: TD3State = jax.eval_shape(lambda: initial_state(settings, spec))
+        self._template: Any = jax.eval_shape(lambda: initial_state(settings, spec))
         _check_settings(folder / "settings.json", settings)
         self.state = initial_state(settings, spec)
         self.evaluations: list[Evaluation] = []
@@ -55,19 +54,20 @@ class History:
     def step(self) -> int:
         return self.evaluations[-1].step if self.evaluations else 0
 
-    def append(self, state: TD3State, recording: Recording, returns: np.ndarray) -> None:
+    def append(self, state: Any, recording: Recording, returns: np.ndarray) -> None:
         """Keep one more block. The state is copied to disk, and so may be donated afterwards."""
         step = self.step + self._settings.evaluate_every
         self._write("replay", step, flatten_tree(recording))
-        self._write("policy", step, flatten_tree({"policy": state.actor}) | {"returns": returns})
+        self._write("policy", step, flatten_tree({"policy": online_policy(self._settings, state)}) | {"returns": returns})
         write_tensors(self._folder / "agent.safetensors", flatten_tree(state), {"step": str(step)})
         self.state = state
         self.evaluations.append(Evaluation(step, returns))
 
-    def policy(self, step: int) -> Actor:
+    def policy(self, step: int) -> Actor | Greedy:
         tensors = self._read("policy", step)
         del tensors["returns"]
-        return unflatten_tree({"policy": self._template.actor}, tensors)["policy"]
+        template = jax.eval_shape(lambda state: online_policy(self._settings, state), self._template)
+        return unflatten_tree({"policy": template}, tensors)["policy"]
 
     def replay(self, steps: int) -> Recording:
         """The first `steps` transitions; a multiple of the block's length, at least one block."""

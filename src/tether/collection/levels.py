@@ -17,7 +17,8 @@ from tether.collection.training import Training
 from tether.data.tasks import find_task
 from tether.data.writing import check_writable, write_d4rl
 from tether.errors import TetherError
-from tether.evaluation.environments import action_limits, make_environment
+from tether.evaluation.environments import make_environment
+from tether.evaluation.vectors import environment_spec
 from tether.report.progress import progress
 
 Level: TypeAlias = Literal["random", "medium", "medium-replay", "medium-expert"]
@@ -37,7 +38,7 @@ class Recipe:
     target_return: float | None = None  # evaluated return from which on a policy is medium
     expert_return: float | None = None  # the same for expert; where none is known, the best policy is the expert
     online_steps: int = 1_000_000  # the most that training may take
-    noise: float = 0.1  # on recorded actions, in half action ranges
+    noise: float = 0.1  # on recorded actions, in half action ranges; where they are discrete, the share of random ones
     compact: bool = False  # leave out the successors
 
     def __post_init__(self) -> None:
@@ -98,14 +99,14 @@ def collect_dataset(recipe: Recipe, out: Path, work: Path, show_progress: bool =
     finally:
         environment.close()
     attributes = _provenance(recipe, recording, sources)
-    write_d4rl(out, recording.transitions, recording.truncated, attributes, recipe.compact)
+    write_d4rl(out, recording.transitions, recording.truncated, spec, attributes, recipe.compact)
     return recording
 
 
 def _random(recipe: Recipe, environment: gymnasium.Env, show_progress: bool) -> Collected:
     assert recipe.transitions is not None
     rng = generator(recipe.online.seed, "random")
-    choose = uniform(rng, *action_limits(environment))
+    choose = uniform(rng, environment_spec(environment))
     recording = _record(environment, choose, recipe.transitions, rng, "recording uniform actions", show_progress)
     return recording, [Source(recording.size, 0, float(np.mean(recording.episode_returns)))]
 
@@ -144,7 +145,7 @@ def _of_policy(recipe: Recipe, training: Training, evaluation: Evaluation, rows:
     """What the policy of that evaluation does, with the recipe's noise."""
     rng = generator(recipe.online.seed, "record", evaluation.step)
     policy = chooser(training.history.policy(evaluation.step))
-    choose = noisy(policy, rng, recipe.noise, *action_limits(training.environment))
+    choose = noisy(policy, rng, recipe.noise, training.spec)
     recording = _record(training.environment, choose, rows, rng, f"recording the {name} policy", training.show_progress)
     return recording, [Source(rows, evaluation.step, evaluation.mean)]
 

@@ -1,4 +1,4 @@
-"""TD3 online, in blocks: act and learn for some thousand steps, evaluate, keep everything.
+"""TD3 or, where actions are discrete, DQN online, in blocks: act and learn for some thousand steps, evaluate, keep everything.
 
 A block starts with a fresh episode and fresh random generators, all made from the seed and its first step. What it does thus
 depends on nothing but the agent and the replay it starts from, and an interrupted training goes on from its last block to
@@ -8,6 +8,7 @@ the same end. The episode that runs when a block ends is cut, and recorded as cu
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -17,13 +18,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from tether.agents import TD3
-from tether.agents.td3 import TD3State
-from tether.bonuses import NoBonus
+from tether.agents import DQN, TD3
+from tether.bonuses import FrozenBonus, NoBonus
 from tether.collection.recording import Choose, Recorder, Recording, noisy, uniform
 from tether.errors import TetherError
-from tether.evaluation.environments import action_limits
-from tether.networks import Actor
+from tether.evaluation.environments import action_limits, make_environment
+from tether.evaluation.vectors import environment_spec
+from tether.networks import Actor, Greedy
 from tether.policy import act
 from tether.types import Batch, Key, Metrics, Spec
 
@@ -42,6 +43,17 @@ AGENT = TD3(
     actor_period=2,
 )
 
+# Without a bonus the weight is of nothing. The rates are those of common implementations for small tasks.
+DISCRETE_AGENT = DQN(
+    bonus_weight=0.0,
+    hidden_sizes=(128, 128),
+    batch_size=128,
+    learning_rate=5e-4,
+    discount=0.99,
+    target_mix=0.005,
+)
+PENALTY = FrozenBonus((), NoBonus())
+
 CHUNK = 50  # environment steps before as many critic steps; one compiled call takes the whole chunk
 
 
@@ -52,10 +64,10 @@ class OnlineSettings:
     env_id: str
     seed: int = 0
     warmup: int = 10_000  # steps of uniform actions before the first update
-    exploration_noise: float = 0.1  # in half action ranges
+    exploration_noise: float = 0.1  # in half action ranges; where actions are discrete, the share of random ones
     evaluate_every: int = 5_000
     episodes: int = 5  # per evaluation
-    agent: TD3 = AGENT
+    agent: TD3 | DQN = AGENT
 
     def __post_init__(self) -> None:
         if self.agent.critic_steps < 1 or CHUNK % self.agent.critic_steps:
@@ -75,12 +87,22 @@ def spec_of(environment: gymnasium.Env, env_id: str) -> Spec:
     low, high = action_limits(environment)
     if not (np.isfinite(low).all() and np.isfinite(high).all()):
         raise TetherError(f"environment {env_id} has unbounded actions, from {low} to {high}; collecting needs finite bounds")
-    assert environment.observation_space.shape is not None
-    return Spec(environment.observation_space.shape[0], tuple(low.tolist()), tuple(high.tolist()))
+    return environment_spec(environment)
 
 
-def initial_state(settings: OnlineSettings, spec: Spec) -> TD3State:
+def online_agent(env_id: str) -> TD3 | DQN:
+    """The agent that can learn the environment's actions."""
+    with closing(make_environment(env_id)) as environment:
+        return DISCRETE_AGENT if environment_spec(environment).discrete else AGENT
+
+
+def initial_state(settings: OnlineSettings, spec: Spec) -> Any:
     return settings.agent.init(_keys(settings)[0], spec)
+
+
+def online_policy(settings: OnlineSettings, state: Any) -> Actor | Greedy:
+    """What acts, without noise."""
+    return settings.agent.policies(state, PENALTY)["online"]
 
 
 def empty_replay(capacity: int, spec: Spec) -> Batch:
@@ -96,17 +118,17 @@ def insert(replay: Batch, rows: Batch, at: int) -> Batch:
 
 
 def run_block(
-    settings: OnlineSettings, environment: gymnasium.Env, state: TD3State, replay: Batch, step: int, show: Callable[[int], None]
-) -> tuple[TD3State, Batch, Recording]:
+    settings: OnlineSettings, environment: gymnasium.Env, state: Any, replay: Batch, step: int, show: Callable[[int], None]
+) -> tuple[Any, Batch, Recording]:
     """One block from `step` on. The replay holds `step` rows and gets those of the block too."""
     agent, key = settings.agent, _keys(settings)[1]
-    low, high = action_limits(environment)
+    spec = environment_spec(environment)
     rng = generator(settings.seed, "block", step)
     recorder = Recorder(environment, settings.evaluate_every, seed=int(rng.integers(2**31)))
-    explore_uniformly = uniform(rng, low, high)
+    explore_uniformly = uniform(rng, spec)
     metrics: Metrics = {}
     for start in range(step, step + settings.evaluate_every, CHUNK):
-        explore = noisy(chooser(state.actor), rng, settings.exploration_noise, low, high)
+        explore = noisy(chooser(online_policy(settings, state)), rng, settings.exploration_noise, spec)
         for at in range(start, start + CHUNK):
             choose = explore_uniformly if at < settings.warmup else explore
             recorder.step(choose(recorder.observation))
@@ -122,20 +144,19 @@ def run_block(
 
 
 @partial(jax.jit, static_argnames="agent", donate_argnames="state")
-def _learn(agent: TD3, state: TD3State, replay: Batch, size: int, key: Key, update: int) -> tuple[TD3State, Metrics]:
+def _learn(agent: TD3 | DQN, state: Any, replay: Batch, size: int, key: Key, update: int) -> tuple[Any, Metrics]:
     """`CHUNK` critic steps on the first `size` rows of the replay; the metrics are means over them."""
-    penalty = partial(NoBonus().score, ())
 
-    def one(state: TD3State, update: jax.Array) -> tuple[TD3State, Metrics]:
+    def one(state: Any, update: jax.Array) -> tuple[Any, Metrics]:
         key_rows, key_update = jax.random.split(jax.random.fold_in(key, update))
         rows = jax.random.randint(key_rows, (agent.critic_steps, agent.batch_size), 0, size)
-        return agent.update(state, Batch(*(column[rows] for column in replay)), key_update, penalty)
+        return agent.update(state, Batch(*(column[rows] for column in replay)), key_update, PENALTY)
 
     state, metrics = jax.lax.scan(one, state, update + jnp.arange(CHUNK // agent.critic_steps))
     return state, jax.tree.map(jnp.mean, metrics)
 
 
-def chooser(actor: Actor) -> Choose:
+def chooser(actor: Actor | Greedy) -> Choose:
     return lambda observation: np.asarray(act(actor, observation[None, :]))[0]
 
 

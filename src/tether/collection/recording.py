@@ -8,7 +8,7 @@ from typing import NamedTuple, TypeAlias
 import gymnasium
 import numpy as np
 
-from tether.types import Batch
+from tether.types import Batch, Spec
 
 Choose: TypeAlias = Callable[[np.ndarray], np.ndarray]  # observation (O,) float32 -> action (A,)
 
@@ -74,12 +74,26 @@ def joined(recordings: list[Recording]) -> Recording:
     return Recording(Batch(*map(np.concatenate, columns)), np.concatenate([recording.truncated for recording in recordings]))
 
 
-def uniform(rng: np.random.Generator, low: np.ndarray, high: np.ndarray) -> Choose:
-    """Any action within the bounds, whatever the observation."""
-    return lambda observation: rng.uniform(low, high)
+def uniform(rng: np.random.Generator, spec: Spec) -> Choose:
+    """Any action within the bounds, or any of the choices, whatever the observation."""
+    if spec.discrete:
+        every_action = np.eye(spec.action_size, dtype=np.float32)
+        return lambda observation: every_action[rng.integers(spec.action_size)]
+    return lambda observation: rng.uniform(*_limits(spec))
 
 
-def noisy(choose: Choose, rng: np.random.Generator, noise: float, low: np.ndarray, high: np.ndarray) -> Choose:
-    """The chosen action with Gaussian noise, whose `noise` is in half action ranges, within the bounds."""
+def noisy(choose: Choose, rng: np.random.Generator, noise: float, spec: Spec) -> Choose:
+    """The chosen action with Gaussian noise, whose `noise` is in half action ranges, within the bounds.
+
+    Where actions are discrete, `noise` is the chance of any action at random in place of the chosen one (epsilon-greedy).
+    """
+    if spec.discrete:
+        anything = uniform(rng, spec)
+        return lambda observation: anything(observation) if rng.uniform() < noise else choose(observation)
+    low, high = _limits(spec)
     scale = noise * 0.5 * (high - low)
     return lambda observation: np.clip(choose(observation) + scale * rng.standard_normal(low.shape), low, high)
+
+
+def _limits(spec: Spec) -> tuple[np.ndarray, np.ndarray]:
+    return np.asarray(spec.action_low, np.float32), np.asarray(spec.action_high, np.float32)

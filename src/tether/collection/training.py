@@ -9,7 +9,7 @@ import gymnasium
 import numpy as np
 
 from tether.collection.history import Evaluation, History
-from tether.collection.online import OnlineSettings, act, empty_replay, insert, run_block
+from tether.collection.online import OnlineSettings, act, empty_replay, insert, online_policy, run_block
 from tether.errors import TetherError
 from tether.evaluation.rollout import Evaluator
 from tether.report.progress import progress
@@ -61,14 +61,15 @@ class Training:
         replay = empty_replay(total, self.spec)
         if history.step:
             replay = insert(replay, history.replay(history.step).transitions, 0)
-        title = f"online TD3 in {settings.env_id}"
+        title = f"online {type(settings.agent).__name__} in {settings.env_id}"
         with (
             closing(Evaluator(settings.env_id, self.spec, settings.episodes, EVALUATION_SEED)) as evaluator,
             progress(title, total, start=history.step, enabled=self.show_progress) as bar,
         ):
             while history.step < total and self._first(target) is None:
                 state, replay, recording = run_block(settings, self.environment, history.state, replay, history.step, bar.update)
-                results = evaluator(lambda observations, actor=state.actor: np.asarray(act(actor, observations)))  # type: ignore[misc]
+                actor = online_policy(settings, state)
+                results = evaluator(lambda observations, actor=actor: np.asarray(act(actor, observations)))  # type: ignore[misc]
                 history.append(state, recording, results.returns)
                 wanted = f" of {target:,.0f} wanted" if np.isfinite(target) else ""
                 bar.update(history.step, evaluated_return=f"{np.mean(results.returns):,.0f}{wanted}")

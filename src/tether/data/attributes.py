@@ -13,7 +13,8 @@ import numpy as np
 
 from tether.errors import TetherError
 
-MEANT = ("env_id", "action_low", "action_high")  # attributes with a meaning of their own; all others tell where a file is from
+# Attributes with a meaning of their own; all others tell where a file is from.
+MEANT = ("env_id", "action_low", "action_high", "num_actions", "observation_shape")
 MOST_ATTRIBUTES = 1_000
 MOST_ENTRIES = 10_000
 MOST_TEXT = 2**24  # bytes

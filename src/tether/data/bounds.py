@@ -6,6 +6,7 @@ import numpy as np
 
 from tether.data.tasks import find_task
 from tether.errors import TetherError
+from tether.types import Spec
 
 # Share of the measured range added on each side, so that a tanh policy can reach the largest recorded action.
 MEASURED_MARGIN = 0.01
@@ -42,14 +43,24 @@ def measured_bounds(actions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def _registered_bounds(env_id: str | None) -> tuple[np.ndarray, np.ndarray] | None:
     """Bounds of a registered Gymnasium environment; None where it is unknown, cannot be made, is discrete or unbounded."""
+    spec = registered_spec(env_id)
+    if spec is None or spec.discrete:
+        return None
+    low, high = np.asarray(spec.action_low, np.float32), np.asarray(spec.action_high, np.float32)
+    return (low, high) if np.isfinite(low).all() and np.isfinite(high).all() else None
+
+
+def registered_spec(env_id: str | None) -> Spec | None:
+    """The spec of a registered Gymnasium environment; None where it is unknown or cannot be made."""
     if env_id is None:
         return None
-    from tether.evaluation.environments import action_limits, make_environment  # here, as most datasets load without Gymnasium
+    from tether.evaluation.environments import make_environment  # here, as most datasets load without Gymnasium
+    from tether.evaluation.vectors import environment_spec
 
     try:
         environment = make_environment(env_id)
     except TetherError:
         return None
-    low, high = action_limits(environment)
+    spec = environment_spec(environment)
     environment.close()
-    return (low, high) if np.isfinite(low).all() and np.isfinite(high).all() else None
+    return spec

@@ -32,7 +32,7 @@ def read_d4rl(path: Path, name: str | None = None) -> Dataset:
     name = name or path.stem
     columns = read_columns(path)
     env_id = find_env_id(columns, path, name)
-    bounds = bounds_of(columns.attributes, columns.actions.shape[1], path)
+    bounds = None if columns.discrete else bounds_of(columns.attributes, columns.actions.shape[1], path)
     try:
         return assemble(columns, name, env_id, sha256_of(path), bounds)
     except TetherError as error:
@@ -64,7 +64,7 @@ def assemble(
     keep = rows_with_successor(ends, columns)
     next_observations = shift(columns.observations, columns.terminals) if following is None else following
     episodes = episodes_of(ends, keep, columns)
-    low, high, bounds_from = action_bounds(columns.actions, env_id) if bounds is None else (*bounds, "recorded")
+    low, high, bounds_from = bounds_for(columns, env_id, bounds)
     low32, high32 = low.astype(np.float32), high.astype(np.float32)
     outside = (columns.actions < low32) | (columns.actions > high32)
     terminated = columns.terminals[keep]
@@ -79,13 +79,25 @@ def assemble(
         truncated=cut_off(terminated, episodes.ends),
         episode_ends=episodes.ends,
         episode_returns=episodes.returns,
-        spec=Spec(columns.observations.shape[1], tuple(low.tolist()), tuple(high.tolist())),
+        spec=Spec(
+            columns.observations.shape[1], tuple(low.tolist()), tuple(high.tolist()), columns.discrete, columns.observation_shape
+        ),
         name=name,
         env_id=env_id,
         sha256=sha256,
         notes=replace(notes_of(columns, keep, int(outside.sum()), bounds_from), observation_parts=observation_parts),
         provenance=provenance_of(columns.attributes),
     )
+
+
+def bounds_for(
+    columns: Columns, env_id: str | None, recorded: tuple[np.ndarray, np.ndarray] | None
+) -> tuple[np.ndarray, np.ndarray, str]:
+    """Low and high of each action, and how they were found."""
+    if columns.discrete:  # one-hot rows
+        number = columns.actions.shape[1]
+        return np.zeros(number, np.float32), np.ones(number, np.float32), "environment"
+    return action_bounds(columns.actions, env_id) if recorded is None else (*recorded, "recorded")
 
 
 def _guess_env_id(name: str, columns: Columns) -> str | None:

@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 import h5py
 import numpy as np
 
-from tether.data.attributes import plain_attributes
+from tether.data.attributes import environment_of, plain_attributes
+from tether.data.choices import image_shape, number_of_choices, one_hot
 from tether.data.limits import check_column, check_memory
 from tether.errors import TetherError
 
@@ -30,32 +31,37 @@ class Columns(NamedTuple):
     """What a file holds: finite, float32 or bool, of equal length, at least one row."""
 
     observations: np.ndarray  # (N, O)
-    actions: np.ndarray  # (N, A)
+    actions: np.ndarray  # (N, A); one-hot where they are discrete
     rewards: np.ndarray  # (N,)
     terminals: np.ndarray  # (N,) bool
     timeouts: np.ndarray | None  # (N,) bool
     next_observations: np.ndarray | None  # (N, O)
     episode_returns: np.ndarray | None  # (E,) float64, as Tether writes them for rows that are not in the file
     attributes: dict[str, Any]
+    discrete: bool = False
+    observation_shape: tuple[int, ...] = ()  # of images
 
 
 def read_columns(path: Path) -> Columns:
     """Read and check every column that Tether uses; the rest (`infos`, `metadata`) is left in the file."""
     with open_file(path) as file:
         found = find_columns(file, path)
-        check_memory(found, path)
-        values = {name: numbers(column, name, path) for name, column in found.items()}
         attributes = plain_attributes(file, path)
+        choices = find_choices(found, attributes, path)
+        check_memory(found, path, choices or 0)
+        values = {name: numbers(column, name, path) for name, column in found.items()}
     flags = {name: as_flags(values[name], name, path) for name in ("terminals", "timeouts") if name in values}
     return Columns(
         observations=values["observations"],
-        actions=values["actions"],
+        actions=values["actions"] if choices is None else one_hot(values["actions"], choices, path),
         rewards=values["rewards"],
         terminals=flags["terminals"],
         timeouts=flags.get("timeouts"),
         next_observations=values.get("next_observations"),
         episode_returns=values.get("tether/episode_returns"),
         attributes=attributes,
+        discrete=choices is not None,
+        observation_shape=image_shape(attributes, values["observations"].shape[1], path),
     )
 
 
@@ -74,6 +80,15 @@ def open_file(path: Path) -> Iterator[h5py.File]:
         detail = re.search(r"\((.*)\)", str(error))  # "Unable to synchronously open file (truncated file: eof = ...)"
         reason = _shown(detail.group(1) if detail else str(error))
         raise TetherError(f"{path.name}: not a readable HDF5 file ({reason})") from error
+
+
+def find_choices(found: dict[str, h5py.Dataset], attributes: dict[str, Any], path: Path) -> int | None:
+    """How many actions there are to choose from; None where they are continuous, and then each row is a vector."""
+    actions = found["actions"]
+    choices = number_of_choices(attributes, actions, environment_of(attributes, path), path)
+    if choices is None and len(actions.shape) != 2:
+        raise TetherError(f"{path.name}: actions has shape {actions.shape}, expected (rows, numbers per row)")
+    return choices
 
 
 def find_columns(file: h5py.File, path: Path) -> dict[str, h5py.Dataset]:
@@ -133,6 +148,8 @@ def _shape(column: h5py.Dataset, name: str, path: Path) -> tuple[int, ...]:
     """(N, K) of a matrix, (N,) of any other column, where (N, 1) is accepted too."""
     shape: tuple[int, ...] = column.shape or ()
     rank = 2 if name in MATRICES else 1
+    if name == "actions" and len(shape) == 1:  # choices, one number a row; `find_choices` sees to it that they are
+        rank = 1
     if rank == 1 and len(shape) == 2 and shape[1] == 1:
         shape = shape[:1]
     if len(shape) != rank or (rank == 2 and shape[1] == 0):

@@ -9,6 +9,7 @@ import numpy as np
 
 from tether.data.dataset import Dataset
 from tether.data.tasks import find_task
+from tether.data.transforms import normalise_rewards
 
 
 def describe(dataset: Dataset) -> dict[str, Any]:
@@ -26,13 +27,15 @@ def describe(dataset: Dataset) -> dict[str, Any]:
         "transitions": dataset.size,
         "episodes": len(lengths),
         "observation_size": dataset.spec.observation_size,
+        "observation_shape": list(dataset.spec.observation_shape),  # of an image, else empty
         "action_size": dataset.spec.action_size,
+        "discrete": dataset.spec.discrete,  # action_size is then the number of choices
         "action_low": list(dataset.spec.action_low),
         "action_high": list(dataset.spec.action_high),
         "episode_return": _distribution(dataset.episode_returns),
         "episode_length": _distribution(lengths),  # in transitions, without dropped rows
         "normalised_score": score,
-        "reward": {"min": float(reward.min()), "max": float(reward.max()), "constant": bool(reward.min() == reward.max())},
+        "reward": {"min": float(reward.min()), "max": float(reward.max()), "constant": normalise_rewards(dataset)[1].is_constant},
         "terminated_share": float(np.mean(dataset.transitions.terminated, dtype=np.float64)),  # of transitions
         "truncated_share": float(np.mean(dataset.truncated)),
         "notes": asdict(dataset.notes),

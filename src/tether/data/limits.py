@@ -40,9 +40,10 @@ def check_column(column: h5py.Dataset, name: str, path: Path) -> None:
             _check_chunks(column, name, chunk, path)
 
 
-def check_memory(columns: dict[str, h5py.Dataset], path: Path) -> None:
-    """Refuse, before a byte is read, what would not fit."""
-    needed = READING_COPIES * sum(math.prod(column.shape) * max(column.dtype.itemsize, 4) for column in columns.values())
+def check_memory(columns: dict[str, h5py.Dataset], path: Path, choices: int = 0) -> None:
+    """Refuse, before a byte is read, what would not fit. Each of `choices` is a column of its own in memory."""
+    needed = sum(math.prod(column.shape) * max(column.dtype.itemsize, 4) for column in columns.values())
+    needed = READING_COPIES * (needed + 4 * choices * columns["actions"].shape[0])
     free = available_memory()
     if free is not None and needed > free:
         raise TetherError(

@@ -22,12 +22,13 @@ from tether import storage
 from tether.data import d4rl
 from tether.data.attributes import bounds_of, plain_attributes, provenance_of
 from tether.data.bounds import action_bounds
+from tether.data.choices import image_shape, one_hot
 from tether.data.dataset import Dataset, LoadNotes
-from tether.data.hdf5 import Columns, as_flags, find_columns, numbers, open_file
+from tether.data.hdf5 import Columns, as_flags, find_choices, find_columns, numbers, open_file
 from tether.data.limits import READING_COPIES, available_memory
 from tether.data.tasks import find_task
 from tether.errors import TetherError
-from tether.types import Batch, spec_from_json
+from tether.types import Batch, Spec, discrete_spec, spec_from_json, spec_to_json
 
 FORMAT = 1
 BLOCK = 65_536  # rows in memory at once
@@ -39,7 +40,9 @@ def fits_in_memory(path: Path) -> bool:
     """Whether reading and training have room for the columns that the file declares."""
     free = available_memory()
     with open_file(path) as file:
-        needed = sum(4 * math.prod(column.shape) for column in find_columns(file, path).values())
+        found = find_columns(file, path)
+        choices = find_choices(found, plain_attributes(file, path), path) or 0
+        needed = sum(4 * math.prod(column.shape) for column in found.values()) + 4 * choices * found["actions"].shape[0]
     return free is None or READING_COPIES * needed <= free
 
 
@@ -89,16 +92,16 @@ def _write(path: Path, name: str, folder: Path, sha256: str, on_rows: OnRows) ->
             episodes = d4rl.episodes_of(ends, keep, columns)
         except TetherError as error:
             raise TetherError(f"{path.name}: {error}") from error
-        low, high, bounds_from = _bounds(columns, env_id, path)
-        size, width = int(keep.sum()), columns.observations.shape[1]
-        shapes = {"observation": (size, width), "action": (size, len(low)), "reward": (size,)}
+        spec, bounds_from = _spec(columns, env_id, path)
+        size, width = int(keep.sum()), spec.observation_size
+        shapes = {"observation": (size, width), "action": (size, spec.action_size), "reward": (size,)}
         shapes |= {"next_observation": (size, width), "terminated": (size,)}
         _check_room(folder, shapes)
         clipped = 0
         with ExitStack() as stack:
             files = {field: stack.enter_context(_column_file(folder, field, shape)) for field, shape in shapes.items()}
             for rows in _blocks(len(keep)):
-                block, outside = _block(columns, keep, rows, low.astype(np.float32), high.astype(np.float32), path)
+                block, outside = _block(columns, keep, rows, spec, path)
                 clipped += outside
                 for field, values in zip(Batch._fields, block, strict=True):
                     files[field].write(np.ascontiguousarray(values, np.float32).data)
@@ -109,7 +112,7 @@ def _write(path: Path, name: str, folder: Path, sha256: str, on_rows: OnRows) ->
             np.save(temporary, values, allow_pickle=False)
     about = {
         "format": FORMAT,
-        "spec": {"observation_size": width, "action_low": low.tolist(), "action_high": high.tolist()},
+        "spec": spec_to_json(spec),
         "name": name,
         "env_id": env_id,
         "sha256": sha256,
@@ -133,6 +136,7 @@ def _lazy_columns(file: h5py.File, path: Path) -> Columns:
     terminals = flags("terminals")
     assert terminals is not None
     returns = found.get("tether/episode_returns")
+    attributes = plain_attributes(file, path)
     return Columns(
         observations=found["observations"],
         actions=found["actions"],
@@ -141,7 +145,9 @@ def _lazy_columns(file: h5py.File, path: Path) -> Columns:
         timeouts=flags("timeouts"),
         next_observations=found.get("next_observations"),
         episode_returns=None if returns is None else numbers(returns, "tether/episode_returns", path),
-        attributes=plain_attributes(file, path),
+        attributes=attributes,
+        discrete=find_choices(found, attributes, path) is not None,
+        observation_shape=image_shape(attributes, found["observations"].shape[1], path),
     )
 
 
@@ -162,10 +168,19 @@ def _breaks(columns: Columns, path: Path) -> np.ndarray | None:
     return np.concatenate(found) if found else np.zeros(0, dtype=bool)
 
 
-def _bounds(columns: Columns, env_id: str | None, path: Path) -> tuple[np.ndarray, np.ndarray, str]:
+def _spec(columns: Columns, env_id: str | None, path: Path) -> tuple[Spec, str]:
+    """Sizes and bounds, and how the bounds were found."""
+    width, shape = columns.observations.shape[1], columns.observation_shape
+    if columns.discrete:
+        choices = find_choices({"actions": columns.actions}, columns.attributes, path)
+        assert choices is not None
+        return discrete_spec(width, choices, shape), "environment"
     recorded = bounds_of(columns.attributes, columns.actions.shape[1], path)
-    if recorded is not None:
-        return *recorded, "recorded"
+    low, high, source = (*recorded, "recorded") if recorded is not None else _found_bounds(columns, env_id, path)
+    return Spec(width, tuple(low.tolist()), tuple(high.tolist()), observation_shape=shape), source
+
+
+def _found_bounds(columns: Columns, env_id: str | None, path: Path) -> tuple[np.ndarray, np.ndarray, str]:
     extremes = []
     for rows in _blocks(len(columns.terminals)):
         actions = numbers(columns.actions, "actions", path, rows)
@@ -173,7 +188,7 @@ def _bounds(columns: Columns, env_id: str | None, path: Path) -> tuple[np.ndarra
     return action_bounds(np.stack(extremes), env_id)  # the range of the extremes is the range of all
 
 
-def _block(columns: Columns, keep: np.ndarray, rows: slice, low: np.ndarray, high: np.ndarray, path: Path) -> tuple[Batch, int]:
+def _block(columns: Columns, keep: np.ndarray, rows: slice, spec: Spec, path: Path) -> tuple[Batch, int]:
     """The transitions among these rows, and how many action entries were out of bounds."""
     kept = keep[rows]
     with_next = numbers(columns.observations, "observations", path, slice(rows.start, rows.stop + 1))
@@ -185,6 +200,9 @@ def _block(columns: Columns, keep: np.ndarray, rows: slice, low: np.ndarray, hig
     else:
         following = numbers(columns.next_observations, "next_observations", path, rows)
     actions = numbers(columns.actions, "actions", path, rows)
+    if spec.discrete:
+        actions = one_hot(actions, spec.action_size, path, rows.start)
+    low, high = np.asarray(spec.action_low, np.float32), np.asarray(spec.action_high, np.float32)
     outside = int(((actions < low) | (actions > high)).sum())
     action = np.clip(actions, low, high)
     terminated = columns.terminals[rows].astype(np.float32)

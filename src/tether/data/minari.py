@@ -123,15 +123,19 @@ def _refuse_without_spaces(folder: Path, dataset_id: str) -> None:
 
 
 def _action_bounds(space: Space, dataset_id: str) -> tuple[np.ndarray, np.ndarray] | None:
-    """The bounds of the action space; None where it has none. The one place that decides which actions are learnt."""
+    """The bounds of the action space; None where it has none, or choices. The one place that decides which actions are learnt."""
     from gymnasium import spaces
 
     if isinstance(space, spaces.Discrete):
-        raise TetherError(f"{dataset_id}: actions are {space}; Tether's agents give continuous actions and cannot learn from it")
+        return None
     if not isinstance(space, spaces.Box) or len(space.shape) != 1:
-        raise TetherError(f"{dataset_id}: actions are {space}; Tether needs vectors of numbers (a Box of one axis)")
+        raise TetherError(
+            f"{dataset_id}: actions are {space}; Tether learns vectors (a Box of one axis) or choices (Discrete)"
+        )
     if not np.issubdtype(space.dtype, np.floating):
-        raise TetherError(f"{dataset_id}: actions are whole numbers ({space.dtype}); Tether's agents give continuous actions")
+        raise TetherError(
+            f"{dataset_id}: actions are whole numbers ({space.dtype}); Tether learns vectors of floats, or choices"
+        )
     low, high = space.low.astype(np.float32), space.high.astype(np.float32)
     usable = np.isfinite(low).all() and np.isfinite(high).all() and (low < high).all()
     return (low, high) if usable else None
@@ -139,14 +143,19 @@ def _action_bounds(space: Space, dataset_id: str) -> tuple[np.ndarray, np.ndarra
 
 def _columns(dataset: MinariDataset, space: Space) -> Columns:
     """All episodes one after the other. The last row of each is terminal or cut, whatever its flags say."""
+    from gymnasium import spaces
+
     from tether.data.spaces import flatten_rows
 
+    discrete = isinstance(dataset.action_space, spaces.Discrete)
     episodes = []
     for episode in dataset.iterate_episodes():
         where = f"{dataset.id}, episode {episode.id}"
         observations = flatten_rows(space, episode.observations)
         _check_lengths(episode, len(observations), where)
-        actions, rewards = (np.asarray(column).astype(np.float32) for column in (episode.actions, episode.rewards))
+        actions, rewards = np.asarray(episode.actions).astype(np.float32), np.asarray(episode.rewards).astype(np.float32)
+        if discrete:
+            actions = flatten_rows(dataset.action_space, episode.actions)
         for name, values in (("observations", observations), ("actions", actions), ("rewards", rewards)):
             broken = ~np.isfinite(values).reshape(len(values), -1).all(axis=1)
             if broken.any():
@@ -157,7 +166,7 @@ def _columns(dataset: MinariDataset, space: Space) -> Columns:
     if not sum(len(rewards) for _, _, rewards, *_ in episodes):
         raise TetherError(f"{dataset.id}: has no steps")
     observations, actions, rewards, terminals, timeouts, following = map(np.concatenate, zip(*episodes, strict=True))
-    return Columns(observations, actions, rewards, terminals, timeouts, following, None, _about(dataset))
+    return Columns(observations, actions, rewards, terminals, timeouts, following, None, _about(dataset), discrete)
 
 
 def _check_lengths(episode: EpisodeData, observations: int, where: str) -> None:

@@ -52,13 +52,14 @@ def export_minari(dataset: Dataset, dataset_id: str, author: str | None = None, 
         ends = _piece_ends(dataset)
         spec = dataset.spec
         low, high = (np.asarray(bound, np.float32) for bound in (spec.action_low, spec.action_high))
+        action_space = spaces.Discrete(spec.action_size) if spec.discrete else spaces.Box(low, high, dtype=np.float32)
         with _environment(dataset) as environment, _staged(get_dataset_path(), dataset_id):
             made = minari.create_dataset_from_buffers(
                 dataset_id,
                 list(_episodes(dataset, ends)),
                 env=environment,
                 observation_space=spaces.Box(-np.inf, np.inf, (spec.observation_size,), np.float32),
-                action_space=spaces.Box(low, high, dtype=np.float32),
+                action_space=action_space,
                 author=author,
                 description=description or f"{dataset.name} (sha256 {dataset.sha256}), exported by Tether",
             )
@@ -75,7 +76,7 @@ def _environment(dataset: Dataset) -> Iterator[Env | None]:
     if dataset.env_id is None:
         yield None
         return
-    from gymnasium.wrappers import TransformObservation
+    from gymnasium.wrappers import TransformAction, TransformObservation
 
     from tether.evaluation.environments import make_environment
 
@@ -85,8 +86,11 @@ def _environment(dataset: Dataset) -> Iterator[Env | None]:
         yield None
         return
     with closing(environment):
-        # A function that flattens observations could not be written into the spec that Minari keeps.
-        yield environment.env if isinstance(environment, TransformObservation) else environment
+        # A function that flattens observations or choices could not be written into the spec that Minari keeps.
+        bare = environment
+        while isinstance(bare, TransformObservation | TransformAction):
+            bare = bare.env
+        yield bare
 
 
 def _piece_ends(dataset: Dataset) -> np.ndarray:
@@ -102,6 +106,9 @@ def _episodes(dataset: Dataset, ends: np.ndarray) -> Iterator[EpisodeBuffer]:
     from minari.data_collector.episode_buffer import EpisodeBuffer
 
     transitions = dataset.transitions
+    actions = np.asarray(transitions.action)
+    if dataset.spec.discrete:
+        actions = np.argmax(actions, axis=1)
     for start, end in zip(np.concatenate([[0], ends[:-1]]), ends, strict=True):
         rows = slice(start, end)
         terminations = np.asarray(transitions.terminated)[rows] > 0
@@ -109,7 +116,7 @@ def _episodes(dataset: Dataset, ends: np.ndarray) -> Iterator[EpisodeBuffer]:
         truncations[-1] = not terminations[-1]
         yield EpisodeBuffer(
             observations=np.concatenate([transitions.observation[rows], transitions.next_observation[end - 1 : end]]),
-            actions=np.asarray(transitions.action)[rows],
+            actions=actions[rows],
             rewards=np.asarray(transitions.reward)[rows],
             terminations=terminations,
             truncations=truncations,

@@ -79,7 +79,7 @@ def _parts(space: spaces.Space, name: str = "") -> list[tuple[str, spaces.Space]
 def _one_hot(choices: np.ndarray, sizes: np.ndarray) -> np.ndarray:
     """(N, sum of sizes) from (N, len(sizes)) choices counted from 0."""
     if ((choices < 0) | (choices >= sizes)).any():
-        raise TetherError(f"a discrete observation lies outside its space of {', '.join(map(str, sizes))} values")
+        raise TetherError(f"a choice lies outside its space of {', '.join(map(str, sizes))} values")
     flat = np.zeros((len(choices), int(sizes.sum())), dtype=np.float32)
     offsets = np.concatenate([[0], np.cumsum(sizes)[:-1]])
     np.put_along_axis(flat, (choices + offsets).astype(np.int64), 1.0, axis=1)

@@ -20,27 +20,35 @@ from tether.types import Batch, Spec
 
 @dataclass(frozen=True)
 class RewardScale:
-    """The reward range of a dataset, which training maps to [0, 1]."""
+    """The reward range of a dataset, by which training brings rewards into [0, 1], or into [-1, 1] where zero stays zero."""
 
     low: float
     high: float
+    keep_zero: bool = False  # divide only
 
     @property
     def is_constant(self) -> bool:
-        """All rewards are equal. They map to 0, so that nothing can be learnt from them."""
-        return self.low == self.high
+        """All rewards become 0, so that nothing can be learnt from them."""
+        return self.low == self.high and (not self.keep_zero or self.high == 0.0)
 
     def apply(self, reward: np.ndarray) -> np.ndarray:
-        """`(reward - low) / (high - low)` as float32; 0 where all rewards are equal."""
+        """`(reward - low) / (high - low)`, or `reward / max(|low|, |high|)`, as float32; 0 where nothing can be learnt."""
         if self.is_constant:
             return np.zeros_like(reward, dtype=np.float32)
-        return ((reward.astype(np.float64) - self.low) / (self.high - self.low)).astype(np.float32)
+        offset, unit = (0.0, max(abs(self.low), abs(self.high))) if self.keep_zero else (self.low, self.high - self.low)
+        return ((reward.astype(np.float64) - offset) / unit).astype(np.float32)
 
 
-def normalise_rewards(dataset: Dataset) -> tuple[Dataset, RewardScale]:
-    """Rewards mapped to [0, 1] by the smallest and largest of the dataset. Episode returns stay unscaled."""
+def normalise_rewards(dataset: Dataset, scaling: str = "auto") -> tuple[Dataset, RewardScale]:
+    """Rewards scaled by the smallest and largest of the dataset. Episode returns stay unscaled.
+
+    `range` maps them to [0, 1], as the paper does. That adds the same to every step, which in a task that ends at success or
+    failure changes what is best: a landing would forgo all that hovering earns. `divide` keeps zero and signs, and so the task.
+    `auto` is `range` for continuous actions, where the paper's weights belong to it, and `divide` for discrete ones.
+    """
     reward = np.asarray(dataset.transitions.reward)
-    scale = RewardScale(low=float(reward.min()), high=float(reward.max()))
+    keep_zero = scaling == "divide" or (scaling == "auto" and dataset.spec.discrete)
+    scale = RewardScale(low=float(reward.min()), high=float(reward.max()), keep_zero=keep_zero)
     return replace(dataset, transitions=dataset.transitions._replace(reward=scale.apply(reward))), scale
 
 
@@ -127,15 +135,13 @@ def concatenate(datasets: Sequence[Dataset], env_id: str | None = None) -> Datas
         raise TetherError("concatenate takes two datasets or more")
     first = datasets[0]
     for other in datasets[1:]:
-        for what in ("observation_size", "action_size"):
-            mine, theirs = getattr(first.spec, what), getattr(other.spec, what)
-            if mine != theirs:
-                raise TetherError(
-                    f"{first.name} has {what.replace('_', ' ')} {mine}, {other.name} has {theirs}; they do not join"
-                )
+        theirs = _kind(other.spec)
+        for what, mine in _kind(first.spec).items():
+            if mine != theirs[what]:
+                raise TetherError(f"{first.name} has {what} {mine}, {other.name} has {theirs[what]}; they do not join")
         if env_id is None and other.env_id != first.env_id:
-            mine, theirs = first.env_id or "no environment", other.env_id or "no environment"
-            raise TetherError(f"{first.name} names {mine}, {other.name} {theirs}; say which is right with env_id")
+            names = [dataset.env_id or "no environment" for dataset in (first, other)]
+            raise TetherError(f"{first.name} names {names[0]}, {other.name} {names[1]}; say which is right with env_id")
     whole = Batch(*map(np.concatenate, zip(*(dataset.transitions for dataset in datasets), strict=True)))
     spec = _joint_bounds(datasets, whole.action, env_id or first.env_id)
     low, high = np.array(spec.action_low, np.float32), np.array(spec.action_high, np.float32)
@@ -154,6 +160,16 @@ def concatenate(datasets: Sequence[Dataset], env_id: str | None = None) -> Datas
         notes=LoadNotes(rows_read=len(whole.reward), action_entries_clipped=clipped),
         provenance=derivation("concat", {} if env_id is None else {"env_id": env_id}, datasets),
     )
+
+
+def _kind(spec: Spec) -> dict[str, object]:
+    """What datasets must agree in to be of one problem."""
+    return {
+        "observation size": spec.observation_size,
+        "action size": spec.action_size,
+        "observation shape": spec.observation_shape,
+        "actions": "discrete" if spec.discrete else "continuous",
+    }
 
 
 def _joint_bounds(datasets: Sequence[Dataset], action: np.ndarray, env_id: str | None) -> Spec:

@@ -17,10 +17,11 @@ from typing import Any
 import h5py
 import numpy as np
 
+from tether.data import choices
 from tether.data.dataset import Dataset
 from tether.errors import TetherError
 from tether.storage import replacing
-from tether.types import Batch
+from tether.types import Batch, Spec
 
 OnBytes = Callable[[int], None]  # so many more bytes of columns, before compression, are written
 
@@ -37,15 +38,14 @@ def save_datasets(datasets: dict[Path, Dataset], on_bytes: OnBytes = lambda more
     """Write several files, all or none."""
     with ExitStack() as stack:
         for path, dataset in datasets.items():
-            columns = _columns(dataset.transitions, dataset.truncated)
+            columns = _columns(dataset.transitions, dataset.truncated, dataset.spec)
             # The rows that were dropped for want of a successor are not in the file; their share of the returns is.
             columns["tether/episode_returns"] = dataset.episode_returns
-            attributes = {
-                "env_id": dataset.env_id,
-                "action_low": np.array(dataset.spec.action_low, dtype=np.float64),
-                "action_high": np.array(dataset.spec.action_high, dtype=np.float64),
-                "provenance": dataset.provenance,
-            }
+            attributes: dict[str, Any] = {"env_id": dataset.env_id, "provenance": dataset.provenance}
+            if not dataset.spec.discrete:
+                attributes["action_low"] = np.array(dataset.spec.action_low, dtype=np.float64)
+                attributes["action_high"] = np.array(dataset.spec.action_high, dtype=np.float64)
+            attributes |= _meanings(dataset.spec)
             temporary = stack.enter_context(replacing(path))
             temporary.write_bytes(_hdf5(columns, attributes, on_bytes).getbuffer())
 
@@ -53,21 +53,24 @@ def save_datasets(datasets: dict[Path, Dataset], on_bytes: OnBytes = lambda more
 def bytes_of(dataset: Dataset) -> int:
     """What `save_datasets` counts to for this one."""
     return (
-        sum(column.nbytes for column in _columns(dataset.transitions, dataset.truncated).values())
+        sum(column.nbytes for column in _columns(dataset.transitions, dataset.truncated, dataset.spec).values())
         + dataset.episode_returns.nbytes
     )
 
 
-def write_d4rl(path: Path, transitions: Batch, truncated: np.ndarray, attributes: dict[str, Any], compact: bool = False) -> None:
+def write_d4rl(
+    path: Path, transitions: Batch, truncated: np.ndarray, spec: Spec, attributes: dict[str, Any], compact: bool = False
+) -> None:
     """Write rows as they were recorded, all or nothing. The same rows and attributes give the same bytes.
 
+    Discrete actions become whole numbers, and attributes say how many there are and what shape an image has.
     A compact file leaves out the successors, which a reader recovers from the next row, as in D4RL v0.
     """
-    columns = _columns(transitions, truncated)
+    columns = _columns(transitions, truncated, spec)
     if compact:
         del columns["next_observations"]
     with replacing(path) as temporary:
-        temporary.write_bytes(_hdf5(columns, attributes).getbuffer())
+        temporary.write_bytes(_hdf5(columns, attributes | _meanings(spec)).getbuffer())
 
 
 def check_writable(path: Path) -> None:
@@ -83,10 +86,20 @@ def check_writable(path: Path) -> None:
         raise TetherError(f"cannot write {path}: {reason}") from error
 
 
-def _columns(transitions: Batch, truncated: np.ndarray) -> dict[str, np.ndarray]:
+def _meanings(spec: Spec) -> dict[str, Any]:
+    """What a reader needs to be told of choices and images."""
+    meanings: dict[str, Any] = {}
+    if spec.discrete:
+        meanings[choices.ATTRIBUTE] = spec.action_size
+    if spec.observation_shape:
+        meanings[choices.SHAPE_ATTRIBUTE] = list(spec.observation_shape)
+    return meanings
+
+
+def _columns(transitions: Batch, truncated: np.ndarray, spec: Spec) -> dict[str, np.ndarray]:
     return {
         "observations": transitions.observation,
-        "actions": transitions.action,
+        "actions": choices.whole_numbers(np.asarray(transitions.action)) if spec.discrete else transitions.action,
         "rewards": transitions.reward,
         "next_observations": transitions.next_observation,
         "terminals": np.asarray(transitions.terminated) > 0,

@@ -19,11 +19,18 @@ def pairs_by_kind(dataset: Dataset, seed: int = 0, most: int = PAIRS) -> tuple[n
     """Observations, and for each kind of action the actions to pair with them. The kind `data` is the recorded one.
 
     `shuffled` takes each action from another row, `uniform` draws within the bounds, `noise x` adds Gaussian noise to the
-    recorded action and keeps it within the bounds.
+    recorded action and keeps it within the bounds. Discrete actions are `shuffled`, `uniform` or `other`: any choice but
+    the recorded one.
     """
     random = np.random.default_rng(seed)
     rows = random.permutation(dataset.size)[:most]
     observation, action = np.asarray(dataset.transitions.observation[rows]), np.asarray(dataset.transitions.action[rows])
+    if dataset.spec.discrete:
+        number, recorded = action.shape[1], np.argmax(action, axis=1)
+        another = (recorded + random.integers(1, max(number, 2), len(rows))) % number
+        choices = {"shuffled": np.roll(recorded, 1), "uniform": random.integers(number, size=len(rows)), "other": another}
+        one_hot = np.eye(number, dtype=np.float32)
+        return observation, {"data": action} | {kind: one_hot[chosen] for kind, chosen in choices.items()}
     low, high = np.asarray(dataset.spec.action_low, np.float32), np.asarray(dataset.spec.action_high, np.float32)
     kinds = {"data": action, "shuffled": np.roll(action, 1, axis=0), "uniform": random.uniform(low, high, action.shape)}
     for level in NOISE_LEVELS:

@@ -38,7 +38,10 @@ def record_episode(act: Act, env_id: str, spec: Spec, path: Path, seed: int = 0)
     `act` gets a batch of one observation, (1, O).
     """
     check_film(path)
-    choose_backend()
+    if needs_opengl(env_id):
+        choose_backend()
+    else:
+        os.environ.setdefault("SDL_VIDEODRIVER", "dummy")  # pygame draws into memory, and needs no window for it
     environment = make_environment(env_id, spec, render_mode="rgb_array")
     _follow(environment)
     low, high = action_limits(environment)
@@ -66,6 +69,14 @@ def check_film(path: Path) -> None:
     """Refuse a name that a film cannot have, before anything is computed for it."""
     if path.suffix.lower() != ".gif":
         raise TetherError(f"{path}: episodes are recorded as GIF; give a name that ends in .gif")
+
+
+def needs_opengl(env_id: str) -> bool:
+    """Whether MuJoCo draws it. An id that is not registered yet belongs to Adroit, MuJoCo's too, or to MinAtar."""
+    entry = gymnasium.registry[env_id].entry_point if env_id in gymnasium.registry else env_id
+    return not str(entry).startswith(
+        ("gymnasium.envs.classic_control", "gymnasium.envs.box2d", "gymnasium.envs.toy_text", "MinAtar", "minatar")
+    )
 
 
 def choose_backend() -> None:
@@ -107,7 +118,13 @@ def _follow(environment: gymnasium.Env) -> None:
 
 
 def _small(frame: object) -> Image.Image:
-    image = Image.fromarray(np.asarray(frame, dtype=np.uint8))
+    pixels = np.asarray(frame)
+    if pixels.dtype.kind == "f":  # MinAtar's, from 0 to 1
+        pixels = 255.0 * pixels
+    image = Image.fromarray(pixels.astype(np.uint8))
+    if max(image.size) < SIDE // 4:  # a board of a few squares is drawn larger
+        times = SIDE // max(image.size)
+        image = image.resize((times * image.width, times * image.height), Image.Resampling.NEAREST)
     image.thumbnail((SIDE, SIDE))
     return image.quantize(COLOURS)
 

@@ -6,7 +6,7 @@ Environments are stepped in lockstep by a plain loop, so that the policy is call
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -21,6 +21,8 @@ Act: TypeAlias = Callable[[np.ndarray], np.ndarray]  # observations (E, O) float
 class EpisodeResults(NamedTuple):
     returns: np.ndarray  # (E,) float64, unscaled
     lengths: np.ndarray  # (E,) int64
+    starts: np.ndarray | None = None  # (E, O) float32, the first observations
+    rewards: tuple[np.ndarray, ...] = ()  # of each episode's steps, float64, unscaled
 
 
 class Evaluator:
@@ -45,6 +47,8 @@ class Evaluator:
         observations = np.empty((len(environments), self.spec.observation_size), dtype=np.float32)
         for row, environment in enumerate(environments):
             observations[row], _ = environment.reset(seed=self.seed + row)
+        starts = observations.copy()
+        rewards: list[list[float]] = [[] for _ in environments]
         returns = np.zeros(len(environments))
         lengths = np.zeros(len(environments), dtype=np.int64)
         running = list(range(len(environments)))
@@ -57,15 +61,24 @@ class Evaluator:
             for row in running:
                 observations[row], reward, terminated, truncated, _ = environments[row].step(actions[row])
                 returns[row] += float(reward)
+                rewards[row].append(float(reward))
                 lengths[row] += 1
                 if not (terminated or truncated):
                     still_running.append(row)
             running = still_running
-        return EpisodeResults(returns, lengths)
+        return EpisodeResults(returns, lengths, starts, tuple(map(np.asarray, rewards)))
 
     def close(self) -> None:
         for environment in self._environments:
             environment.close()
+
+
+def discounted_returns(rewards: Sequence[np.ndarray], scaled: Callable[[np.ndarray], np.ndarray], discount: float) -> np.ndarray:
+    """(E,) float64: what each episode was worth from its start, in rewards as the agent learns them.
+
+    Where a time limit cut the episode, what would have come after it is missing: at most discount^length / (1 - discount).
+    """
+    return np.asarray([np.sum(discount ** np.arange(len(steps)) * scaled(steps), dtype=np.float64) for steps in rewards])
 
 
 def evaluate(act: Act, spec: Spec, env_id: str, episodes: int = 10, seed: int = 0) -> EpisodeResults:

@@ -120,10 +120,10 @@ def _draw_values(axes: Axes, runs: Sequence[Run], colours: Sequence[str]) -> Non
             color=GREY,
         )
     if limits and largest > DIVERGED * limits[-1]:
-        _break_axis(axes, limits[-1], largest)
+        break_axis(axes, limits[-1], largest)
 
 
-def _break_axis(axes: Axes, limit: float, largest: float) -> None:
+def break_axis(axes: Axes, limit: float, largest: float) -> None:
     """Linear up to `limit` in size, logarithmic beyond."""
     first, last = math.ceil(math.log10(limit)), math.ceil(math.log10(largest))
     decades = [10.0**power for power in range(first, last + 1, 1 + (last - first) // 6)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +12,10 @@ import numpy as np
 
 from tether import config as configs
 from tether import storage
+from tether.bonuses import FrozenBonus, frozen_template
 from tether.errors import TetherError
 from tether.training.epoch import RunState
-from tether.types import Spec, spec_from_json
+from tether.types import Spec, spec_from_json, spec_to_json
 
 NAME = "checkpoint.safetensors"
 
@@ -34,7 +35,7 @@ def save(folder: Path, state: RunState, progress: Progress) -> None:
     metadata = {
         "config": json.dumps(configs.to_json(progress.config)),
         "dataset_sha256": progress.dataset_sha256,
-        "spec": json.dumps(asdict(progress.spec)),
+        "spec": json.dumps(spec_to_json(progress.spec)),
         "env_id": json.dumps(progress.env_id),
         "seconds": repr(progress.seconds),
         "step": str(int(state.step)),
@@ -68,16 +69,22 @@ def find(folder: Path, config: configs.RunConfig, dataset_sha256: str) -> tuple[
     return tensors, stored
 
 
-def read_agent(folder: Path) -> tuple[Any, int, Progress]:
-    """The agent's state, its step and the progress of a run, finished or not: for evaluating it, without its dataset."""
+def read_agent(folder: Path) -> tuple[Any, FrozenBonus, int, Progress]:
+    """The agent's state, its bonus, its step and the progress of a run, finished or not: to evaluate it without its dataset."""
     path = folder / NAME
     if not path.exists():
         raise TetherError(f"{folder} has no {NAME}: it is no run folder, or the run has not come to its first checkpoint")
     tensors, metadata = storage.read_tensors(path)
     progress = _progress(path, metadata)
-    template = jax.eval_shape(lambda key: progress.config.agent.init(key, progress.spec), jax.random.key(0))
-    agent = {name.removeprefix("agent/"): tensor for name, tensor in tensors.items() if name.startswith("agent/")}
-    return storage.unflatten_tree(template, agent), int(tensors["step"]), progress
+    agent, bonus = progress.config.agent, progress.config.bonus
+    template = jax.eval_shape(lambda key: agent.init(key, progress.spec), jax.random.key(0))
+    frozen = storage.unflatten_tree(frozen_template(bonus, progress.spec), _below("bonus/", tensors), any_length=True)
+    state = storage.unflatten_tree(template, _below("agent/", tensors))
+    return state, FrozenBonus(frozen, bonus), int(tensors["step"]), progress
+
+
+def _below(prefix: str, tensors: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    return {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}
 
 
 def _progress(path: Path, metadata: dict[str, str]) -> Progress:

@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 
 from tether.agents import Agent
-from tether.bonuses import Bonus
+from tether.bonuses import Bonus, FrozenBonus
 from tether.optimisation import copy_of
 from tether.types import Batch, Key, Metrics, Spec
 
@@ -72,7 +72,7 @@ def _scan_updates(
     drawn: Any,
     updates: int,
 ) -> tuple[RunState, Metrics]:
-    penalty = partial(bonus.score, state.bonus)
+    penalty = FrozenBonus(state.bonus, bonus)
 
     def one_update(carry: tuple[Any, jax.Array], given: Any) -> tuple[tuple[Any, jax.Array], Metrics]:
         agent_state, step = carry

@@ -17,14 +17,14 @@ import jax.numpy as jnp
 import numpy as np
 
 from tether import storage
-from tether.bonuses import BONUSES, Bonus
+from tether.bonuses import BONUSES, Bonus, FrozenBonus
 from tether.data.dataset import Dataset
 from tether.data.transforms import split_episodes
 from tether.errors import TetherError
 from tether.evaluation.discrimination import auroc_by_kind, score_kinds
 from tether.training.metrics import all_finite
 from tether.training.rows import Rows, is_sampled
-from tether.types import Batch, Key, Spec
+from tether.types import Batch, Key, Spec, spec_to_json
 
 EPOCH_STEPS = 1_000
 SHORT_FIT_GAIN = 0.05  # a fit whose held-out score still fell by this share over its last fifth was cut short
@@ -65,6 +65,11 @@ class FittedBonus:
     state: Any
     spec: Spec
     report: FitReport
+
+    @property
+    def penalty(self) -> FrozenBonus:
+        """As an agent sees it."""
+        return FrozenBonus(self.state, self.bonus)
 
     def score(self, observation: np.ndarray, action: np.ndarray, seed: int = 0) -> np.ndarray:
         """The bonus of each pair, `(B, O), (B, A) -> (B,)`. Large means: not like the data."""
@@ -152,7 +157,7 @@ def cache_folder() -> Path:
 def fit_name(bonus: Bonus, dataset: Dataset) -> str:
     """Names a fit by all that decides it: the bonus and its settings, the data and its bounds, the format of the file."""
     name = next(name for name, kind in BONUSES.items() if kind is type(bonus))
-    facts = [name, asdict(bonus), dataset.sha256, dataset.size, asdict(dataset.spec), storage.FORMAT_VERSION]  # type: ignore[call-overload]
+    facts = [name, asdict(bonus), dataset.sha256, dataset.size, spec_to_json(dataset.spec), storage.FORMAT_VERSION]  # type: ignore[call-overload]
     if is_sampled(dataset.transitions):
         facts.append("begun with a sample of the rows")
     return f"{name}-{hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:24]}"

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -18,6 +20,13 @@ from tether.training.tensorboard import EventFile
 
 class Diverged(TetherError):
     """The critic left all bounds. The run's last checkpoint is from before."""
+
+
+class Promise(NamedTuple):
+    """What a policy's Q-values say of its episodes at their starts, and what they were worth: in scaled, discounted rewards."""
+
+    values: np.ndarray  # (E,) Q of the first action
+    discounted_returns: np.ndarray  # (E,)
 
 
 class MetricsLog:
@@ -47,12 +56,18 @@ class MetricsLog:
         storage.append_jsonl(self.path, {"step": step, **metrics})
         self.events.add(step, metrics)
 
-    def evaluation(self, step: int, results: dict[str, EpisodeResults]) -> None:
+    def evaluation(
+        self, step: int, results: dict[str, EpisodeResults], promises: Mapping[str, Promise] = MappingProxyType({})
+    ) -> None:
         self.evaluations[step] = {
             policy: {"returns": result.returns.tolist(), "lengths": result.lengths.tolist()} for policy, result in results.items()
         }
+        for policy, promise in promises.items():
+            self.evaluations[step][policy] |= {name: column.tolist() for name, column in promise._asdict().items()}
         storage.append_jsonl(self.path, {"step": step, "evaluation": self.evaluations[step]})
         means = {f"evaluation/{policy}": float(np.mean(self.scores(result.returns))) for policy, result in results.items()}
+        for policy, promise in promises.items():
+            means |= {f"evaluation/{policy}/{name}": float(np.mean(column)) for name, column in promise._asdict().items()}
         self.events.add(step, means)
 
     def scores(self, returns: Any) -> np.ndarray:

@@ -12,7 +12,7 @@ result.json             written last; a folder that has it is a finished run
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,20 +22,21 @@ import numpy as np
 
 from tether import config as configs
 from tether import storage
+from tether.agents import check_actions
 from tether.config import RunConfig
 from tether.data import Dataset, load_dataset
 from tether.data.provenance import imported_columns
 from tether.data.transforms import RewardScale, normalise_rewards
 from tether.errors import TetherError
-from tether.evaluation.rollout import EpisodeResults, Evaluator
-from tether.networks import Actor
-from tether.policy import Policy, act
+from tether.evaluation.rollout import EpisodeResults, Evaluator, discounted_returns
+from tether.networks import Actor, Greedy
+from tether.policy import Policy, act, greedy_value
 from tether.report.progress import Bar, progress
 from tether.training import checkpoint
 from tether.training.epoch import RunState, initial_state, run_keys
 from tether.training.fit import FittedBonus, cache_folder, fit_bonus, steps_done
 from tether.training.interrupt import StopRequest, stop_on_interrupt
-from tether.training.metrics import MetricsLog, check_finite
+from tether.training.metrics import MetricsLog, Promise, check_finite
 from tether.training.result import make_result
 from tether.training.rows import Rows
 from tether.types import Batch
@@ -49,7 +50,7 @@ class Materials:
 
     config: RunConfig
     folder: Path
-    dataset: Dataset  # rewards in [0, 1]
+    dataset: Dataset  # rewards scaled
     reward_scale: RewardScale
     bonus: FittedBonus
     env_id: str | None  # None: not evaluated
@@ -80,7 +81,9 @@ def run(config: RunConfig, folder: Path, show: bool = True, say: Say = print, da
         say(f"{folder} is finished ({config.training.steps:,} steps); left as it is")
         return finished
     with storage.exclusive(folder), stop_on_interrupt() as stop:
-        dataset, reward_scale = normalise_rewards(dataset or open_dataset(config.dataset, show=show))
+        raw = dataset or open_dataset(config.dataset, show=show)
+        check_actions(config.agent, raw.spec)
+        dataset, reward_scale = normalise_rewards(raw, config.training.reward_scaling)
         if reward_scale.is_constant:
             say(f"warning: every reward of {dataset.name} is {reward_scale.low:g}; there is nothing to learn from them")
         env_id = evaluation_environment(config, dataset)
@@ -131,11 +134,25 @@ def evaluation_environment(config: RunConfig, dataset: Dataset) -> str | None:
     return None if wanted == "none" else wanted
 
 
-def evaluate_policies(evaluator: Evaluator, policies: dict[str, Actor]) -> dict[str, EpisodeResults]:
-    def one(actor: Actor) -> EpisodeResults:
+def evaluate_policies(evaluator: Evaluator, policies: Mapping[str, Actor | Greedy]) -> dict[str, EpisodeResults]:
+    def one(actor: Actor | Greedy) -> EpisodeResults:
         return evaluator(lambda observation: act(actor, observation))
 
     return {name: one(actor) for name, actor in policies.items()}
+
+
+def promises(
+    policies: Mapping[str, Actor | Greedy], results: dict[str, EpisodeResults], scale: RewardScale, discount: float
+) -> dict[str, Promise]:
+    """What each policy with Q-values expected of its episodes at their starts, and what they were worth."""
+    return {
+        name: Promise(
+            values=np.asarray(greedy_value(policy, results[name].starts)),
+            discounted_returns=discounted_returns(results[name].rewards, scale.apply, discount),
+        )
+        for name, policy in policies.items()
+        if isinstance(policy, Greedy) and policy.penalty is not None
+    }
 
 
 def _fit(config: RunConfig, dataset: Dataset, folder: Path, stop: StopRequest, show: bool, say: Say) -> FittedBonus:
@@ -152,7 +169,9 @@ def _fit(config: RunConfig, dataset: Dataset, folder: Path, stop: StopRequest, s
     report = fitted.report
     if report.auroc:
         kinds = ", ".join(
-            f"{kind} {value:.3f}" for kind, value in report.auroc.items() if kind in ("shuffled", "uniform", "noise 0.25")
+            f"{kind} {value:.3f}"
+            for kind, value in report.auroc.items()
+            if kind in ("shuffled", "uniform", "noise 0.25", "other")
         )
         say(f"bonus: held-out score {report.held_out:.4g}, AUROC against {kinds} ({report.steps:,} steps of fit)")
     if report.looks_short:
@@ -179,7 +198,9 @@ def _train(m: Materials, evaluator: Evaluator | None, stop: StopRequest, began: 
         while True:
             due = step and (step % training.evaluate_every == 0 or step >= training.steps)
             if evaluator is not None and due and step not in log.evaluations:
-                log.evaluation(step, evaluate_policies(evaluator, config.agent.policies(state.agent)))
+                policies = config.agent.policies(state.agent, m.bonus.penalty)
+                results = evaluate_policies(evaluator, policies)
+                log.evaluation(step, results, promises(policies, results, m.reward_scale, getattr(config.agent, "discount", 1.0)))
                 bar.update(step, score=_latest_score(log, config.evaluation.policy))
             if step >= training.steps:
                 break
@@ -225,7 +246,7 @@ def _finish(
     columns = imported_columns(m.dataset.provenance)
     if columns is not None:  # without them nobody knows which number of an observation is which
         about["columns"] = columns
-    actor = config.agent.policies(state.agent)[config.evaluation.policy]
+    actor = config.agent.policies(state.agent, m.bonus.penalty)[config.evaluation.policy]
     Policy(actor, m.dataset.spec, about | {"policy": config.evaluation.policy}).save(m.folder / "policy.safetensors")
     draw_curves([read_run(m.folder, m.env_id)], m.folder / "curves.png")
     result = make_result(config, m.dataset, m.reward_scale, m.bonus.report, log, m.env_id)

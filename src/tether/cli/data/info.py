@@ -50,8 +50,8 @@ def _rows(facts: dict[str, Any]) -> list[tuple[str, str]]:
         ("episode length", _spread(facts["episode_length"], digits=0)),
         ("episode return", _spread(facts["episode_return"], digits=1)),
         ("normalised score", f"{score['mean']:.1f} ± {score['std']:.1f}" if score else "no reference returns known"),
-        ("observation", f"{facts['observation_size']} numbers" + _parts(notes["observation_parts"])),
-        ("action", f"{facts['action_size']} numbers {_bounds(facts)} (bounds {_BOUNDS_FROM[notes['action_bounds']]})"),
+        ("observation", f"{facts['observation_size']} numbers" + _image(facts) + _parts(notes["observation_parts"])),
+        ("action", _action(facts)),
         ("reward", f"{reward['min']:.4g} to {reward['max']:.4g}" + (" (constant: nothing to learn)" * reward["constant"])),
         ("terminated", f"{facts['terminated_share']:.3%} of transitions"),
         ("time limit", f"{facts['truncated_share']:.3%} of transitions"),
@@ -61,6 +61,16 @@ def _rows(facts: dict[str, Any]) -> list[tuple[str, str]]:
         ("sha256", facts["sha256"]),
         ("provenance", "\n".join(describe_provenance(facts["provenance"])) or "not recorded in the file"),
     ]
+
+
+def _image(facts: dict[str, Any]) -> str:
+    return f" (an image of {' x '.join(map(str, facts['observation_shape']))})" if facts["observation_shape"] else ""
+
+
+def _action(facts: dict[str, Any]) -> str:
+    if facts["discrete"]:
+        return f"one of {facts['action_size']} choices"
+    return f"{facts['action_size']} numbers {_bounds(facts)} (bounds {_BOUNDS_FROM[facts['notes']['action_bounds']]})"
 
 
 _BOUNDS_FROM = {

@@ -18,7 +18,7 @@ from tether.data.tables.files import TableFile, find_files, open_table, read_tab
 from tether.data.tables.roles import Roles, find_roles
 from tether.data.tables.values import Values, flags, labels, numbers, times
 from tether.errors import TetherError
-from tether.types import Batch
+from tether.types import Batch, Spec
 
 if TYPE_CHECKING:
     import pyarrow
@@ -62,6 +62,7 @@ class Imported:
 
     rows: Batch  # without successors: next_observation repeats the observation and is not written
     truncated: np.ndarray  # (M,) bool
+    spec: Spec
     attributes: dict[str, Any]
     columns: list[ColumnFacts]
     findings: RowFindings
@@ -97,6 +98,7 @@ def import_tables(given: Sequence[Path], options: ImportOptions, on_file: Callab
     return Imported(
         rows=Batch(observation, action, reward, observation, ends.astype(np.float32)),
         truncated=kept.last & ~ends,
+        spec=Spec(observation.shape[1], tuple(low.tolist()), tuple(high.tolist())),
         attributes=attributes,
         columns=_column_facts(files[0], roles, types, observation, action, reward),
         findings=kept.findings,

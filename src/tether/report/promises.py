@@ -1,0 +1,95 @@
+"""What Q-values promise at the start of an episode, beside what the episode was then worth: overestimation, seen directly."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from tether.errors import TetherError
+from tether.report.curves import break_axis
+from tether.report.figures import COLOURS, GREY, label_steps, save_figure, style
+from tether.report.runs import Run
+from tether.report.tables import Score
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+class Promises(NamedTuple):
+    """Of one method's runs, means over the episodes of an evaluation. Both in scaled, discounted rewards."""
+
+    steps: np.ndarray  # (T,)
+    values: np.ndarray  # (runs, T) Q of the first action
+    worth: np.ndarray  # (runs, T) discounted return
+
+
+def find_promises(groups: Mapping[str, Sequence[Run]], policy: str | None = None) -> dict[str, Promises]:
+    """By method, those that have Q-values at their evaluations; an error where none has."""
+    found = {label: _of_runs(runs, policy) for label, runs in groups.items()}
+    known = {label: promises for label, promises in found.items() if promises is not None}
+    if not known:
+        raise TetherError("no run has Q-values at its evaluations; runs of dqn do")
+    return known
+
+
+def promise_lines(found: Mapping[str, Promises]) -> list[list[str]]:
+    """A table of the last evaluation: mean ± std over the runs of a method."""
+
+    def last(column: np.ndarray) -> str:
+        return str(Score(float(column[:, -1].mean()), float(column[:, -1].std())))
+
+    lines = [[label, last(promises.values), last(promises.worth)] for label, promises in found.items()]
+    return [["run", "Q at the start", "discounted return"], *lines]
+
+
+def draw_promises(found: Mapping[str, Promises], path: Path | str, discount: float) -> None:
+    """Write the figure as a PNG."""
+    save_figure(promises_figure(found, discount), path)
+
+
+def promises_figure(found: Mapping[str, Promises], discount: float) -> Figure:
+    """A panel for each method: the Q-value (solid) and what it was worth (dashed), means over runs, bands from least to most."""
+    from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
+
+    limit = 1.0 / (1.0 - discount)
+    with style():
+        figure = Figure(figsize=(max(3.2 * len(found), 5.0), 4.0), layout="constrained")
+        panels = figure.subplots(1, len(found), sharey=True, squeeze=False)[0]
+        for axes, (label, promises), colour in zip(panels, found.items(), COLOURS, strict=False):
+            for column, line in ((promises.values, "-"), (promises.worth, "--")):
+                axes.plot(promises.steps, column.mean(axis=0), color=colour, linestyle=line)
+                axes.fill_between(promises.steps, column.min(axis=0), column.max(axis=0), color=colour, alpha=0.15, linewidth=0)
+            axes.axhline(limit, color=GREY, linestyle="-.", linewidth=1.2)
+            axes.set_title(label)
+            label_steps(axes)
+        panels[0].set_ylabel("discounted, scaled reward")
+        largest = max(float(np.abs(promises.values).max()) for promises in found.values())
+        if largest > 5.0 * limit:
+            break_axis(panels[0], limit, largest)
+        lines: dict[Any, str] = {
+            "-": "Q at the start",
+            "--": "what the episode was worth",
+            "-.": r"$1/(1-\gamma)$: the most possible",
+        }
+        handles = [Line2D([], [], color=GREY, linestyle=line, label=text) for line, text in lines.items()]
+        figure.legend(handles=handles, loc="outside upper center", ncols=3)
+    return figure
+
+
+def _of_runs(runs: Sequence[Run], policy: str | None) -> Promises | None:
+    name = policy or runs[0].policy
+    records = [[record for record in run.evaluations if "values" in record["evaluation"].get(name, {})] for run in runs]
+    if not all(records):
+        return None
+    steps = [record["step"] for record in records[0]]
+    if any([record["step"] for record in of_run] != steps for of_run in records):
+        raise TetherError(f"the runs beside {runs[0].path} were not evaluated at the same steps")
+
+    def means(fact: str) -> np.ndarray:
+        return np.array([[np.mean(record["evaluation"][name][fact]) for record in of_run] for of_run in records])
+
+    return Promises(np.array(steps, float), means("values"), means("discounted_returns"))

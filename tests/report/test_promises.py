@@ -1,0 +1,56 @@
+"""What Q-values promised beside what episodes were worth: means by hand, and what is drawn."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tether.cli import main
+from tether.errors import TetherError
+from tether.report.promises import find_promises, promise_lines, promises_figure
+
+
+def evaluation(step: int, values: list[float], worth: list[float]) -> dict:
+    online = {"returns": [1.0, 2.0], "lengths": [1, 2], "values": values, "discounted_returns": worth}
+    return {"step": step, "evaluation": {"online": online, "target": {"returns": [1.0, 2.0]}}}
+
+
+@pytest.fixture
+def groups(make_run):
+    first = [evaluation(1000, [10.0, 20.0], [8.0, 8.0]), evaluation(2000, [2000.0, 4000.0], [7.0, 9.0])]
+    second = [evaluation(1000, [30.0, 30.0], [4.0, 6.0]), evaluation(2000, [5000.0, 5000.0], [10.0, 10.0])]
+    runs = [make_run("dqn/s0", evaluations=first), make_run("dqn/s1", evaluations=second)]
+    return {"dqn": runs, "bc": [make_run("bc/s0")]}
+
+
+def test_means_of_each_run_and_methods_without_values_left_out(groups):
+    found = find_promises(groups)
+    assert list(found) == ["dqn"]
+    np.testing.assert_array_equal(found["dqn"].steps, [1000, 2000])
+    np.testing.assert_array_equal(found["dqn"].values, [[15, 3000], [30, 5000]])
+    np.testing.assert_array_equal(found["dqn"].worth, [[8, 8], [5, 10]])
+    # Last: 3,000 and 5,000 are 4,000 ± 1,000; 8 and 10 are 9 ± 1.
+    assert promise_lines(found)[1] == ["dqn", "4000.0 ± 1000.0", "9.0 ± 1.0"]
+
+
+def test_the_figure_has_both_lines_and_the_most_possible(groups):
+    figure = promises_figure(find_promises(groups), discount=0.99)
+    (axes,) = figure.axes
+    drawn = {line.get_linestyle(): line.get_ydata() for line in axes.lines}
+    np.testing.assert_array_equal(drawn["-"], [22.5, 4000])
+    np.testing.assert_array_equal(drawn["--"], [6.5, 9])
+    np.testing.assert_allclose(drawn["-."], [100, 100])
+    assert axes.get_yscale() == "symlog"  # beyond all reason, and still to be read
+
+
+def test_runs_without_values_are_an_error(groups):
+    with pytest.raises(TetherError, match="no run has Q-values at its evaluations; runs of dqn do"):
+        find_promises({"bc": groups["bc"]})
+    with pytest.raises(TetherError, match="no run has Q-values"):
+        find_promises(groups, policy="target")
+
+
+def test_the_command_draws_and_tells(groups, tmp_path, capsys):
+    assert main(["report", str(tmp_path), "--values", str(tmp_path / "values.png")]) == 0
+    assert (tmp_path / "values.png").read_bytes().startswith(b"\x89PNG")
+    assert "4000.0 ± 1000.0" in capsys.readouterr().out
