@@ -140,8 +140,11 @@ def _serve(path: Path, kind: str, extra: int) -> None:
         if word in ("measure", "cold"):
             answer = {"rate": measure(EPOCHS, word == "cold")}
         elif word == "about":
-            faults = resource.getrusage(resource.RUSAGE_SELF).ru_majflt
-            answer = about | {"now_bytes": _status("VmData"), "anonymous_bytes": _status("RssAnon"), "major_faults": faults}
+            answer = about | {
+                "now_bytes": _status("VmData"),
+                "anonymous_bytes": _status("RssAnon"),
+                "read_from_disk_bytes": _status("read_bytes", "io"),
+            }
         print(json.dumps(answer), flush=True)
 
 
@@ -166,11 +169,11 @@ def _try_in_memory(dataset: Dataset) -> str:
     return f"fit: {sum(column.nbytes for column in held):,} bytes"
 
 
-def _status(name: str) -> int:
+def _status(name: str, page: str = "status") -> int:
     """Bytes, from what Linux says of this process."""
-    for line in Path("/proc/self/status").read_text().splitlines():
+    for line in Path(f"/proc/self/{page}").read_text().splitlines():
         if line.startswith(f"{name}:"):
-            return int(line.split()[1]) * 1024
+            return int(line.split()[1]) * (1024 if line.endswith("kB") else 1)
     raise TetherError(f"this system does not say {name}; rows on disk can be measured on Linux only")
 
 
