@@ -250,7 +250,7 @@ def test_a_file_of_another_task_is_not_kept(served, folder, shared_data, file, r
 
 def test_damaged_content_is_not_kept(served, folder):
     served.content = served.content[:20_000] + bytes(1_000) + served.content[21_000:]
-    assert f"sent is not {NAME}: not a readable HDF5 file" in refusal(served)
+    assert f"sent is not {NAME}: a chunk of observations " in refusal(served)
     assert list(folder.iterdir()) == []
 
 

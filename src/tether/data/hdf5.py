@@ -6,6 +6,8 @@ no number, a shape that does not fit, a size that the file cannot hold.
 
 from __future__ import annotations
 
+import difflib
+import itertools
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,6 +21,7 @@ from tether.data.attributes import plain_attributes
 from tether.data.limits import check_column, check_memory
 from tether.errors import TetherError
 
+COLUMNS = ("observations", "next_observations", "actions", "rewards", "terminals", "timeouts", "tether/episode_returns")
 MATRICES = ("observations", "actions", "next_observations")
 OPTIONAL = ("timeouts", "next_observations", "tether/episode_returns")
 
@@ -81,8 +84,9 @@ def _find_all(file: h5py.File, path: Path) -> dict[str, h5py.Dataset]:
     observations = _find(file, "observations", path)
     rows = _shape(observations, "observations", path)[0]
     found = {"observations": observations}
-    for name in ("next_observations", "actions", "rewards", "terminals", "timeouts", "tether/episode_returns"):
+    for name in COLUMNS[1:]:
         if name in OPTIONAL and not _is_linked(file, name, path):
+            _check_not_misspelt(file, name, path)
             continue
         found[name] = column = _find(file, name, path)
         if column.shape and column.shape[0] != rows and name != "tether/episode_returns":
@@ -94,6 +98,14 @@ def _find_all(file: h5py.File, path: Path) -> dict[str, h5py.Dataset]:
     for name, column in found.items():
         check_column(column, name, path)
     return found
+
+
+def _check_not_misspelt(file: h5py.File, name: str, path: Path) -> None:
+    """A column that is as good as `name` would otherwise be passed over in silence."""
+    others = [other for other in itertools.islice(file, 1_000) if isinstance(other, str) and other not in COLUMNS]
+    near = difflib.get_close_matches(name, others, n=1, cutoff=0.8)
+    if near:
+        raise TetherError(f"{path.name}: there is {_shown(near[0])} and no {name}; rename the one or leave it out")
 
 
 def _is_linked(file: h5py.File, name: str, path: Path) -> bool:
