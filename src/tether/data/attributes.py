@@ -32,7 +32,7 @@ def plain_attributes(file: h5py.File, path: Path) -> dict[str, Any]:
             found[name] = _plain(file.attrs[name])
         elif name in MEANT:
             raise TetherError(
-                f"{path.name}: attribute {name} has type {attribute.dtype} and shape {attribute.shape}, which means nothing here"
+                f"{path.name}: attribute {name} has type {attribute.dtype!s:.100} and shape {attribute.shape}, which means nothing here"
             )
     return found
 
@@ -43,7 +43,7 @@ def environment_of(attributes: dict[str, Any], path: Path) -> str | None:
     if value is None:
         return None
     if not isinstance(value, str) or not re.fullmatch(r"[\w.-]+(/[\w.-]+)?", value):
-        raise TetherError(f"{path.name}: attribute env_id is {value!r}, expected the id of an environment such as Hopper-v4")
+        raise TetherError(f"{path.name}: attribute env_id is {value!r:.100}, expected the id of an environment such as Hopper-v4")
     return value
 
 

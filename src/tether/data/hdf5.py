@@ -18,7 +18,7 @@ import h5py
 import numpy as np
 
 from tether.data.attributes import plain_attributes
-from tether.data.limits import check_column, check_memory
+from tether.data.limits import check_declared, check_memory, check_stored
 from tether.errors import TetherError
 
 COLUMNS = ("observations", "next_observations", "actions", "rewards", "terminals", "timeouts", "tether/episode_returns")
@@ -96,7 +96,7 @@ def _find_all(file: h5py.File, path: Path) -> dict[str, h5py.Dataset]:
             sizes = f"{shape[1]} numbers per row, observations has {observations.shape[1]}"
             raise TetherError(f"{path.name}: next_observations has {sizes}")
     for name, column in found.items():
-        check_column(column, name, path)
+        check_declared(column, name, path)
     return found
 
 
@@ -129,7 +129,7 @@ def _find(file: h5py.File, name: str, path: Path) -> h5py.Dataset:
     if column.external or column.is_virtual:
         raise TetherError(f"{path.name}: {name} is stored in another file; columns must be stored in the file itself")
     if column.dtype.kind not in "fiub":
-        raise TetherError(f"{path.name}: {name} has type {column.dtype}, expected numbers")
+        raise TetherError(f"{path.name}: {name} has type {_shown(str(column.dtype))}, expected numbers")
     return column
 
 
@@ -157,6 +157,7 @@ def _shape(column: h5py.Dataset, name: str, path: Path) -> tuple[int, ...]:
 
 def _numbers(column: h5py.Dataset, name: str, path: Path) -> np.ndarray:
     """A column as finite float32; returns, which are sums, as float64."""
+    check_stored(column, name, path)
     kind = np.float64 if name == "tether/episode_returns" else np.float32
     with np.errstate(over="ignore"):  # a float64 beyond float32 becomes Inf, which is reported below
         values = column[...].reshape(_shape(column, name, path)).astype(kind, copy=False)

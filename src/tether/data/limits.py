@@ -19,23 +19,12 @@ READING_COPIES = 3  # of all columns at the worst moment: as stored, as float32,
 _CHECKABLE = {h5py.h5z.FILTER_DEFLATE, h5py.h5z.FILTER_SHUFFLE, h5py.h5z.FILTER_FLETCHER32}
 
 
-def check_column(column: h5py.Dataset, name: str, path: Path) -> None:
-    """Refuse a column of which the file does not hold exactly what it declares.
-
-    HDF5 does not look: a chunk that is missing reads as zeros, one that is too short as whatever was in memory, and one that is
-    too long is inflated to its end.
-    """
-    item = column.id.get_type().get_size()  # in the file, which may not be NumPy's
-    declared = math.prod(column.shape) * item
-    stored = min(column.id.get_storage_size(), path.stat().st_size)
-    chunk = 0 if column.chunks is None else math.prod(column.chunks) * item
-    if max(declared, chunk) > max(UNQUESTIONED, MOST_COMPRESSED * stored):
-        sizes = f"{spelt_size(max(declared, chunk))}, of which the file stores {spelt_size(stored)}"
+def check_declared(column: h5py.Dataset, name: str, path: Path) -> None:
+    """Refuse sizes that no file of this size could hold."""
+    declared, stored = max(_declared(column), _chunk(column)), _stored(column, path)
+    if declared > max(UNQUESTIONED, MOST_COMPRESSED * stored):
+        sizes = f"{spelt_size(declared)}, of which the file stores {spelt_size(stored)}"
         raise TetherError(f"{path.name}: {name} of shape {column.shape} declares {sizes}; the file is damaged or made to harm")
-    if column.chunks is not None:
-        _check_chunks(column, name, _filters(column, name, path), chunk, path)
-    elif stored < declared:
-        raise TetherError(_incomplete(name, path))
 
 
 def check_memory(columns: dict[str, h5py.Dataset], path: Path) -> None:
@@ -48,6 +37,18 @@ def check_memory(columns: dict[str, h5py.Dataset], path: Path) -> None:
         )
 
 
+def check_stored(column: h5py.Dataset, name: str, path: Path) -> None:
+    """Refuse a column of which the file does not hold exactly what it declares.
+
+    HDF5 does not look: a chunk that is missing reads as zeros, one that is too short as whatever was in memory, and one that is
+    too long is inflated to its end.
+    """
+    if column.chunks is not None:
+        _check_chunks(column, name, path)
+    elif _stored(column, path) < _declared(column):
+        raise TetherError(_incomplete(name, path))
+
+
 def available_memory() -> int | None:
     """Bytes that can be had without swapping; None where the system does not say."""
     try:
@@ -57,6 +58,18 @@ def available_memory() -> int | None:
     except (OSError, ValueError, IndexError):
         pass
     return None
+
+
+def _declared(column: h5py.Dataset) -> int:
+    return math.prod(column.shape) * column.id.get_type().get_size()  # of a number in the file, which may not be NumPy's
+
+
+def _chunk(column: h5py.Dataset) -> int:
+    return math.prod(column.chunks or (0,)) * column.id.get_type().get_size()
+
+
+def _stored(column: h5py.Dataset, path: Path) -> int:
+    return min(column.id.get_storage_size(), path.stat().st_size)
 
 
 def _filters(column: h5py.Dataset, name: str, path: Path) -> list[int]:
@@ -73,7 +86,8 @@ def _filters(column: h5py.Dataset, name: str, path: Path) -> list[int]:
     return [code for code, *_ in found]
 
 
-def _check_chunks(column: h5py.Dataset, name: str, filters: list[int], chunk: int, path: Path) -> None:
+def _check_chunks(column: h5py.Dataset, name: str, path: Path) -> None:
+    filters, chunk = _filters(column, name, path), _chunk(column)
     grid = [range(0, rows, step) for rows, step in zip(column.shape, column.chunks, strict=True)]
     if column.id.get_num_chunks() < math.prod(map(len, grid)):
         raise TetherError(_incomplete(name, path))
