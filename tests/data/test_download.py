@@ -254,6 +254,16 @@ def test_damaged_content_is_not_kept(served, folder):
     assert list(folder.iterdir()) == []
 
 
+def test_what_this_machine_is_too_small_to_check_is_not_thrown_away(served, folder, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr("tether.data.limits.available_memory", lambda: 1_000)
+        assert "43.4 kB of 43.4 kB had arrived, but could not be checked: content: does not fit in memory" in refusal(served)
+    served.asked.clear()
+    fetch(served)
+    assert served.asked == []
+    assert (folder / f"{NAME}.hdf5").read_bytes() == served.content
+
+
 def test_a_sha256_that_was_asked_for_must_be_met(served, folder):
     right = hashlib.sha256(served.content).hexdigest()
     assert f"its sha256 is {right}, not {'0' * 64}" in refusal(served, sha256="0" * 64)

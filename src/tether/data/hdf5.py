@@ -18,7 +18,7 @@ import h5py
 import numpy as np
 
 from tether.data.attributes import plain_attributes
-from tether.data.limits import check_declared, check_memory, check_stored
+from tether.data.limits import DoesNotFit, check_declared, check_memory, check_stored
 from tether.errors import TetherError
 
 COLUMNS = ("observations", "next_observations", "actions", "rewards", "terminals", "timeouts", "tether/episode_returns")
@@ -72,7 +72,7 @@ def _open(path: Path) -> Iterator[h5py.File]:
         with h5py.File(path, "r") as file:
             yield file
     except MemoryError as error:
-        raise TetherError(f"{path.name}: does not fit in memory ({error})") from error
+        raise DoesNotFit(f"{path.name}: does not fit in memory ({error})") from error
     except _DAMAGE as error:
         detail = re.search(r"\((.*)\)", str(error))  # "Unable to synchronously open file (truncated file: eof = ...)"
         reason = _shown(detail.group(1) if detail else str(error))

@@ -19,6 +19,10 @@ READING_COPIES = 3  # of all columns at the worst moment: as stored, as float32,
 _CHECKABLE = {h5py.h5z.FILTER_DEFLATE, h5py.h5z.FILTER_SHUFFLE, h5py.h5z.FILTER_FLETCHER32}
 
 
+class DoesNotFit(TetherError):
+    """The file may be as good as any; this machine is too small for it, or too busy."""
+
+
 def check_declared(column: h5py.Dataset, name: str, path: Path) -> None:
     """Refuse sizes that no file of this size could hold."""
     declared, stored = max(_declared(column), _chunk(column)), _stored(column, path)
@@ -32,7 +36,7 @@ def check_memory(columns: dict[str, h5py.Dataset], path: Path) -> None:
     needed = READING_COPIES * sum(math.prod(column.shape) * max(column.dtype.itemsize, 4) for column in columns.values())
     free = available_memory()
     if free is not None and needed > free:
-        raise TetherError(
+        raise DoesNotFit(
             f"{path.name}: does not fit in memory; reading it takes about {spelt_size(needed)}, {spelt_size(free)} are free"
         )
 
