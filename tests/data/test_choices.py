@@ -74,17 +74,17 @@ def test_whole_numbers_that_nothing_explains_are_refused(write_hdf5, actions, en
         ([0, 1, 3, 0], 3, "actions is 3 in row 2, expected a whole number from 0 to 2"),
         ([0, -1, 0, 0], 3, "actions is -1 in row 1, expected a whole number from 0 to 2"),
         ([0.0, 0.5, 0.0, 0.0], 3, "actions is 0.5 in row 1, expected a whole number from 0 to 2"),
-        ([0.0, np.nan, 0.0, 0.0], 3, "actions is nan in row 1, expected a whole number from 0 to 2"),
+        ([0.0, np.nan, 0.0, 0.0], 3, "actions has 1 NaN or Inf values, the first in row 1"),
         ([[0, 1]] * 4, 3, "actions has shape (4, 2) of int64, expected one whole number a row for a choice of 3 (num_actions)"),
-        ([0, 1, 1, 0], 0, "attribute num_actions is 0, expected a whole number of at least 1"),
-        ([0, 1, 1, 0], 2.5, "attribute num_actions is 2.5, expected a whole number of at least 1"),
-        ([0, 1, 1, 0], "two", "attribute num_actions is 'two', expected a whole number of at least 1"),
+        ([0, 1, 1, 0], 0, "attribute num_actions is 0, expected a whole number from 1 to 10,000"),
+        ([0, 1, 1, 0], 2.5, "attribute num_actions is 2.5, expected a whole number from 1 to 10,000"),
+        ([0, 1, 1, 0], "two", "attribute num_actions is 'two', expected a whole number from 1 to 10,000"),
     ],
 )
 def test_choices_that_cannot_be(write_hdf5, actions, number, message):
     with pytest.raises(TetherError) as raised:
         read_d4rl(with_attributes(write_hdf5(actions=np.array(actions)), num_actions=number))
-    assert str(raised.value).replace("np.int64(0)", "0").replace("np.float64(2.5)", "2.5") == f"log.hdf5: {message}"
+    assert str(raised.value) == f"log.hdf5: {message}"
 
 
 def test_images_are_flat_and_keep_their_shape(write_hdf5):

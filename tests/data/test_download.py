@@ -250,8 +250,18 @@ def test_a_file_of_another_task_is_not_kept(served, folder, shared_data, file, r
 
 def test_damaged_content_is_not_kept(served, folder):
     served.content = served.content[:20_000] + bytes(1_000) + served.content[21_000:]
-    assert f"sent is not {NAME}: not a readable HDF5 file" in refusal(served)
+    assert f"sent is not {NAME}: a chunk of observations " in refusal(served)
     assert list(folder.iterdir()) == []
+
+
+def test_what_this_machine_is_too_small_to_check_is_not_thrown_away(served, folder, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr("tether.data.limits.available_memory", lambda: 1_000)
+        assert "43.4 kB of 43.4 kB had arrived, but could not be checked: content: does not fit in memory" in refusal(served)
+    served.asked.clear()
+    fetch(served)
+    assert served.asked == []
+    assert (folder / f"{NAME}.hdf5").read_bytes() == served.content
 
 
 def test_a_sha256_that_was_asked_for_must_be_met(served, folder):

@@ -145,7 +145,7 @@ def test_other_contents_of_real_files(shared_data, read, tmp_path, name):
 @pytest.mark.slow
 def test_thousands_of_changed_files(shared_data, own_file, read, tmp_path):
     for seed, path in enumerate([*sorted((shared_data / "d4rl_excerpts").glob("*.hdf5")), own_file]):
-        seen = assert_sound(read, path, tmp_path, count=2_000, seed=1_000 + seed)
+        seen = assert_sound(read, path, tmp_path, count=1_000, seed=2_000 + seed)
         print(path.name, dict(seen))
 
 

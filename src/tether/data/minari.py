@@ -129,13 +129,9 @@ def _action_bounds(space: Space, dataset_id: str) -> tuple[np.ndarray, np.ndarra
     if isinstance(space, spaces.Discrete):
         return None
     if not isinstance(space, spaces.Box) or len(space.shape) != 1:
-        raise TetherError(
-            f"{dataset_id}: actions are {space}; Tether learns vectors (a Box of one axis) or choices (Discrete)"
-        )
+        raise TetherError(f"{dataset_id}: actions are {space}; Tether learns vectors (a Box of one axis) or choices (Discrete)")
     if not np.issubdtype(space.dtype, np.floating):
-        raise TetherError(
-            f"{dataset_id}: actions are whole numbers ({space.dtype}); Tether learns vectors of floats, or choices"
-        )
+        raise TetherError(f"{dataset_id}: actions are whole numbers ({space.dtype}); Tether learns vectors of floats, or choices")
     low, high = space.low.astype(np.float32), space.high.astype(np.float32)
     usable = np.isfinite(low).all() and np.isfinite(high).all() and (low < high).all()
     return (low, high) if usable else None
