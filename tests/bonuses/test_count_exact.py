@@ -33,7 +33,7 @@ def test_the_bonus_is_one_over_the_root_of_the_count():
     np.testing.assert_allclose(scores, [0.5, 1.0, 7.0, 2**-0.5])
 
 
-@pytest.mark.parametrize("size", [1, 2, 3, 1000])
+@pytest.mark.parametrize("size", [1, 1000])
 def test_counts_are_those_of_a_dictionary(size: int):
     random = np.random.default_rng(size)
     observation, action = random.integers(2, size=(size, 12)).astype(float), np.eye(3)[random.integers(3, size=size)]

@@ -104,9 +104,9 @@ def test_the_lab_says_that_it_is_for_continuous_actions(cartpole: Path, tmp_path
     assert "cartpole has discrete actions, which the lab's probe and pictures are not for" in capsys.readouterr().err
 
 
-def test_the_notebook_trains_counts_too(cartpole: Path):
-    dataset = tether.load_dataset(cartpole)
-    bonus = tether.fit(tether.CountExact(), dataset)
-    policy = tether.train(tether.DQN(hidden_sizes=(16, 16), batch_size=32), dataset, bonus, steps=100, epoch_steps=100)
+def test_the_notebook_trains_and_carries_on(cartpole: Path):
+    dataset, settings = tether.load_dataset(cartpole), config(cartpole)
+    bonus = tether.fit(settings.bonus, dataset)
+    policy = tether.train(settings.agent, dataset, bonus, steps=100, epoch_steps=100)
     assert policy(dataset.transitions.observation[:5]).shape == (5,)
     assert policy(dataset.transitions.observation[0]) in (0, 1)
