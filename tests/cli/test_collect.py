@@ -54,7 +54,7 @@ def test_a_foreign_file_is_not_replaced(tmp_path: Path, capsys: pytest.CaptureFi
     [
         ("Hoper-v5", "no environment 'Hoper-v5' in Gymnasium; did you mean Hopper-v5"),
         ("CartPole-v1", "environment CartPole-v1 has actions of Discrete(2); Tether needs vectors of numbers"),
-        ("Blackjack-v1", "environment Blackjack-v1 has observations of Tuple("),
+        ("Blackjack-v1", "environment Blackjack-v1 has actions of Discrete(2); Tether needs vectors of numbers"),
     ],
 )
 def test_environments_that_do_not_fit(env_id: str, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
