@@ -120,6 +120,24 @@ def test_swapped_columns_of_a_known_task(write_hdf5, name, env_id):
     assert _message(path) == f"{name}: {expected}"
 
 
+def test_one_column_with_its_bytes_in_the_other_order(write_hdf5):
+    path = write_hdf5()
+    content = bytearray(path.read_bytes())
+    content[content.index(b"\x11\x20\x1f\x00\x04\x00\x00\x00") + 1] ^= 1  # the lowest bit of a float's description is its order
+    path.write_bytes(content)
+    expected = "some columns have their bytes in the other order than the rest; the file is damaged"
+    assert _message(path) == f"log.hdf5: {expected}"
+
+
+def test_a_file_with_all_bytes_in_the_other_order(write_hdf5):
+    floats = {
+        "observations": np.zeros((4, 2), ">f4"),
+        "next_observations": np.ones((4, 2), ">f8"),
+        "actions": np.ones((4, 1), ">f4"),
+    }
+    assert read_d4rl(write_hdf5(rewards=np.arange(4, dtype=">f4"), **floats)).transitions.reward.tolist() == [0, 1, 2, 3]
+
+
 def test_no_rows(write_hdf5):
     assert _message(write_hdf5(observations=np.zeros((0, 2)))) == "log.hdf5: observations has no rows"
 

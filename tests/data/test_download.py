@@ -149,7 +149,9 @@ def test_a_file_arrives_whole_with_its_record(served, folder):
     assert record["sha256"] == hashlib.sha256(served.content).hexdigest()
     assert sorted(path.name for path in folder.iterdir()) == [f"{NAME}.hdf5", f"{NAME}.json"]
     assert [(bar.total, bar.at[0], bar.at[-1]) for bar in shown] == [(43_433, 0, 43_433)]
-    assert load_dataset(NAME).sha256 == record["sha256"]
+    dataset = load_dataset(NAME)
+    assert dataset.sha256 == record["sha256"]
+    assert dataset.provenance == {"url": served.url, "downloaded": record["downloaded"]}
 
 
 def test_a_cut_connection_is_taken_up_where_it_ended(served, folder):

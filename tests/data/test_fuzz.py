@@ -30,7 +30,7 @@ MEMORY = 300e6  # bytes that reading may add to the process: the files have less
 SMALL = ("hopper_medium", "hopper_random-v1", "hopper_medium_replay-v1")
 
 # Structural changes after which a file reads as before, and those after which it is another sound dataset.
-SAME = {"type float64", "type >f8", "type float128", "many attributes", "provenance that is empty"}
+SAME = {"type float64", "type float128", "many attributes", "provenance that is empty"}
 READ = SAME | {"type float16", "type int8", "type uint64", "type bool", "columns swapped: terminals, timeouts", "all terminal"}
 READ |= {"provenance nested deeply", "provenance of no JSON"}
 

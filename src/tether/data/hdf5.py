@@ -117,6 +117,9 @@ def find_columns(file: h5py.File, path: Path) -> dict[str, h5py.Dataset]:
         if name == "next_observations" and shape != observations.shape:
             sizes = f"{shape[1]} numbers per row, observations has {observations.shape[1]}"
             raise TetherError(f"{path.name}: next_observations has {sizes}")
+    if len({column.dtype.isnative for column in found.values() if column.dtype.itemsize > 1}) > 1:
+        # No writer does that, and one changed bit in a header does.
+        raise TetherError(f"{path.name}: some columns have their bytes in the other order than the rest; the file is damaged")
     for name, column in found.items():
         check_declared(column, name, path)
     return found

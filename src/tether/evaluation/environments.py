@@ -115,12 +115,13 @@ def _quiet() -> Iterator[None]:
 
 
 def _check_spaces(environment: gymnasium.Env, env_id: str, spec: Spec | None) -> None:
+    needed = {
+        "observations": "vectors of numbers (a Box of one axis), or images (three axes) where actions are choices",
+        "actions": "vectors of numbers (a Box of one axis) or choices (Discrete)",
+    }
     for what, space in (("observations", environment.observation_space), ("actions", environment.action_space)):
         if not isinstance(space, gymnasium.spaces.Box) or len(space.shape) != 1:
-            raise TetherError(
-                f"environment {env_id} has {what} of {space}; Tether needs vectors of numbers (a Box of one axis), "
-                "images (a Box of three) or choices (Discrete)"
-            )
+            raise TetherError(f"environment {env_id} has {what} of {space}; Tether needs {needed[what]}")
     if spec is None:
         return
     here = environment_spec(environment)
