@@ -9,7 +9,7 @@ import pytest
 
 from tether.errors import TetherError
 from tether.evaluation.environments import action_limits, make_environment
-from tether.types import Spec
+from tether.types import Spec, discrete_spec
 
 HOPPER = Spec(11, (-1.0,) * 3, (1.0,) * 3)
 
@@ -80,8 +80,9 @@ def test_sizes_that_do_not_fit():
         make_environment("Hopper-v4", Spec(11, (-1.0,) * 2, (1.0,) * 2))
 
 
-def test_observations_of_several_parts_are_refused():
-    with pytest.raises(
-        TetherError, match=r"environment Blackjack-v1 has observations of Tuple\(.*\); Tether needs vectors of numbers"
-    ):
-        make_environment("Blackjack-v1")
+def test_observations_of_several_parts_are_joined_also_where_actions_are_choices():
+    environment = make_environment("Blackjack-v1", discrete_spec(32 + 11 + 2, 2))
+    observation, _ = environment.reset(seed=0)
+    assert observation.shape == (45,)
+    assert observation.sum() == 3.0  # one of each part
+    environment.close()
