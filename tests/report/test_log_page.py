@@ -36,7 +36,15 @@ def log(action: np.ndarray, observation: np.ndarray | None = None) -> Dataset:
 def imported(*columns: ColumnFacts, **found) -> Imported:
     attributes = {"provenance": {"parents": [{"name": "log.csv", "sha256": "abc"}]}}
     empty = Batch(*(np.zeros(0),) * 5)
-    return Imported(empty, np.zeros(0), attributes, list(columns), RowFindings(rows_read=10, **found), ["rows are in order"])
+    return Imported(
+        empty,
+        np.zeros(0),
+        Spec(1, (-1.0,), (1.0,)),
+        attributes,
+        list(columns),
+        RowFindings(rows_read=10, **found),
+        ["rows are in order"],
+    )
 
 
 def fact(name: str, role: str = "observation", low: float = -1.0, high: float = 1.0, std: float = 1.0, unit: str | None = None):
