@@ -190,6 +190,8 @@ STRUCTURAL: dict[str, Damage] = {
     "returns that do not fit": lambda file: file.__setitem__("tether/episode_returns", np.zeros(7)),
     "environment that imports code": _attribute("env_id", "os:system-v0"),
     "environment of two lines": _attribute("env_id", "Hopper-v4\nHopper-v5"),
+    "environment of a megabyte": _attribute("env_id", "/" * 1_000_000),
+    "type of many fields": _typed([(f"field {number}\n", "f4") for number in range(500)]),
     "environment that is a region": _reference,
     "environment that is a structure": _attribute("env_id", np.zeros(3, dtype=[("a", "f4")])),
     "environment of no text": _attribute("env_id", np.bytes_(b"\xff\xfe")),

@@ -57,7 +57,7 @@ def test_damaged_column(write_hdf5):
     content = bytearray(path.read_bytes())
     content[chunk.byte_offset : chunk.byte_offset + chunk.size] = bytes(chunk.size)
     path.write_bytes(content)
-    assert _message(path).startswith("log.hdf5: not a readable HDF5 file")
+    assert _message(path).startswith("log.hdf5: a chunk of observations is damaged (Error -3 while decompressing data")
 
 
 @pytest.mark.parametrize("column", ["observations", "actions", "rewards", "terminals"])
@@ -118,6 +118,24 @@ def test_swapped_columns_of_a_known_task(write_hdf5, name, env_id):
     path = write_hdf5(name, env_id, observations=np.zeros((4, 3)), actions=np.zeros((4, 11)), next_observations=None)
     expected = "observations has 3 numbers per row and actions 11; for hopper it is the other way round: the columns are swapped"
     assert _message(path) == f"{name}: {expected}"
+
+
+def test_one_column_with_its_bytes_in_the_other_order(write_hdf5):
+    path = write_hdf5()
+    content = bytearray(path.read_bytes())
+    content[content.index(b"\x11\x20\x1f\x00\x04\x00\x00\x00") + 1] ^= 1  # the lowest bit of a float's description is its order
+    path.write_bytes(content)
+    expected = "some columns have their bytes in the other order than the rest; the file is damaged"
+    assert _message(path) == f"log.hdf5: {expected}"
+
+
+def test_a_file_with_all_bytes_in_the_other_order(write_hdf5):
+    floats = {
+        "observations": np.zeros((4, 2), ">f4"),
+        "next_observations": np.ones((4, 2), ">f8"),
+        "actions": np.ones((4, 1), ">f4"),
+    }
+    assert read_d4rl(write_hdf5(rewards=np.arange(4, dtype=">f4"), **floats)).transitions.reward.tolist() == [0, 1, 2, 3]
 
 
 def test_no_rows(write_hdf5):
@@ -209,38 +227,81 @@ def test_a_column_that_was_never_written(write_hdf5, options):
     assert _message(path) == f"log.hdf5: {expected}"
 
 
-def test_a_chunk_that_inflates_beyond_what_it_declares(write_hdf5, monkeypatch):
-    path = write_hdf5(rewards=None)
+def test_a_chunk_that_hdf5_itself_loses(write_hdf5):
+    """One changed byte in the index, which has no checksum: HDF5 lists the chunk, does not find it, and would read zeros."""
+    path = write_hdf5(actions=None)
     with h5py.File(path, "r+") as file:
-        column = file.create_dataset("rewards", shape=(4,), dtype="f4", chunks=(4,), compression="gzip")
-        column.id.write_direct_chunk((0,), zlib.compress(bytes(10_000_000)))  # 10 MB where 16 bytes belong
-    monkeypatch.setattr("tether.data.limits.available_memory", lambda: 2**20)
-    assert _message(path) == "log.hdf5: a chunk of rewards holds more than the 16 bytes it declares; made to harm"
+        file.create_dataset("actions", data=np.ones((4, 1), np.float32), chunks=(4, 1))
+    content = bytearray(path.read_bytes())
+    node = content.index(b"TREE\x01")  # of chunks; after 24 bytes its first key: size, filters, three offsets of 8 bytes each
+    content[node + 24 + 8 + 16] = 64
+    path.write_bytes(content)
+    with h5py.File(path) as file:
+        assert file["actions"].id.get_num_chunks() == 1
+        assert file["actions"][...].tolist() == [[0.0], [0.0], [0.0], [0.0]]
+    assert "parts of actions are declared and not stored" in _message(path)
 
 
-def test_large_chunks_that_are_what_they_declare_are_read(write_hdf5, monkeypatch):
+@pytest.mark.parametrize(("column", "written"), [("next_observations", "next_observation"), ("timeouts", "timeout")])
+def test_a_misspelt_optional_column_is_not_passed_over(write_hdf5, column, written):
+    path = write_hdf5(**{column: None, written: np.zeros(4)})
+    assert _message(path) == f"log.hdf5: there is {written} and no {column}; rename the one or leave it out"
+
+
+@pytest.mark.parametrize("stored", [4, 12, 20, 10_000_000])
+@pytest.mark.parametrize("options", [{}, {"shuffle": True}, {"fletcher32": True}])
+def test_a_chunk_that_is_not_as_large_as_it_declares(write_hdf5, stored, options):
+    """HDF5 itself reads past the end of a short one, and inflates a long one to its end."""
     path = write_hdf5(rewards=None)
     with h5py.File(path, "r+") as file:
-        file.create_dataset("rewards", data=[1.0, 2.0, 3.0, 4.0], compression="gzip")
-    monkeypatch.setattr("tether.data.limits.available_memory", lambda: 1_000)
-    assert read_d4rl(path).size == 4
+        column = file.create_dataset("rewards", shape=(4,), dtype="f4", chunks=(4,), compression="gzip", **options)
+        column.id.write_direct_chunk((0,), zlib.compress(bytes(stored)) + bytes(4 * ("fletcher32" in options)))
+    assert _message(path) == "log.hdf5: a chunk of rewards holds more or less than the 16 bytes it declares"
+
+
+def test_a_plain_chunk_that_is_too_short(write_hdf5):
+    path = write_hdf5(rewards=None)
+    with h5py.File(path, "r+") as file:
+        file.create_dataset("rewards", shape=(4,), dtype="f4", chunks=(4,)).id.write_direct_chunk((0,), bytes(16))
+    content = bytearray(path.read_bytes())
+    content[content.index(b"TREE\x01") + 24] = 8  # the stored size of the first chunk
+    path.write_bytes(content)
+    assert _message(path) == "log.hdf5: a chunk of rewards holds more or less than the 16 bytes it declares"
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"chunks": (3,)},
+        {"chunks": (3,), "compression": "gzip"},
+        {"chunks": (3,), "compression": "gzip", "shuffle": True, "fletcher32": True},
+        {"chunks": (16,), "maxshape": (None,), "compression": "gzip"},
+    ],
+)
+def test_columns_in_sound_chunks_are_read(write_hdf5, options):
+    path = write_hdf5(rewards=None)
+    with h5py.File(path, "r+") as file:
+        file.create_dataset("rewards", data=np.array([1.0, 2.0, 3.0, 4.0]), **options)
+    assert read_d4rl(path).transitions.reward.tolist() == [1.0, 2.0, 3.0, 4.0]
 
 
 def test_more_than_the_memory_holds_is_refused_before_it_is_read(write_hdf5, monkeypatch):
     monkeypatch.setattr("tether.data.limits.available_memory", lambda: 400)
     # Nine numbers a row, of 4 bytes but observations and rewards of 8, four rows, three copies.
     path = write_hdf5(rewards=np.zeros(4), observations=np.zeros((4, 2)), terminals=np.zeros(4, "u1"), timeouts=np.zeros(4, "u1"))
-    assert _message(path) == "log.hdf5: does not fit in memory; reading it takes about 528 bytes, 400 bytes are free"
+    said = _message(path)
+    assert said.startswith("log.hdf5: does not fit in memory; reading it takes about 528 bytes, 400 bytes are free")
+    assert "tether train leaves it on disk" in said
 
 
-def test_a_filter_that_is_not_installed(write_hdf5):
+def test_a_filter_that_cannot_be_checked(write_hdf5):
     path = write_hdf5(rewards=None)
     with h5py.File(path, "r+") as file:
-        options = {"dtype": "f4", "chunks": (4,), "compression": 32_001, "allow_unknown_filter": True}
-        column = file.create_dataset("rewards", shape=(4,), **options)
-        column.id.write_direct_chunk((0,), bytes(16))
-    assert _message(path).startswith("log.hdf5: rewards is compressed by HDF5 filter 32001 (")
-    assert _message(path).endswith("h5repack -f GZIP=4 IN OUT rewrites the file where it is")
+        file.create_dataset("rewards", data=np.zeros(4), compression="lzf")
+    expected = (
+        "rewards is compressed by HDF5 filter 32000 ('lzf'); columns are read plain or compressed by gzip, as all of D4RL's are"
+    )
+    assert _message(path) == f"log.hdf5: {expected}"
 
 
 def test_names_that_are_no_text_are_shown_in_one_line(write_hdf5):

@@ -125,8 +125,9 @@ def test_a_file_of_another_task_is_refused(shared_data, folder):
         load_dataset("hopper-medium-v2")
 
 
-def test_a_file_that_is_not_the_one_downloaded_is_refused(shared_data, folder):
+@pytest.mark.parametrize("record", [{"sha256": "0" * 64}, {}, []])
+def test_a_file_that_is_not_the_one_downloaded_is_refused(shared_data, folder, record):
     shutil.copy(shared_data / "d4rl_excerpts" / "hopper_medium.hdf5", folder / "hopper-medium-v0.hdf5")
-    (folder / "hopper-medium-v0.json").write_text(json.dumps({"sha256": "0" * 64}))
+    (folder / "hopper-medium-v0.json").write_text(json.dumps(record))
     with pytest.raises(TetherError, match=r"is not the file that was downloaded: its sha256 .* --overwrite fetches it anew"):
         load_dataset("hopper-medium-v0")

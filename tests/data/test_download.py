@@ -149,7 +149,9 @@ def test_a_file_arrives_whole_with_its_record(served, folder):
     assert record["sha256"] == hashlib.sha256(served.content).hexdigest()
     assert sorted(path.name for path in folder.iterdir()) == [f"{NAME}.hdf5", f"{NAME}.json"]
     assert [(bar.total, bar.at[0], bar.at[-1]) for bar in shown] == [(43_433, 0, 43_433)]
-    assert load_dataset(NAME).sha256 == record["sha256"]
+    dataset = load_dataset(NAME)
+    assert dataset.sha256 == record["sha256"]
+    assert dataset.provenance == {"url": served.url, "downloaded": record["downloaded"]}
 
 
 def test_a_cut_connection_is_taken_up_where_it_ended(served, folder):
@@ -250,8 +252,18 @@ def test_a_file_of_another_task_is_not_kept(served, folder, shared_data, file, r
 
 def test_damaged_content_is_not_kept(served, folder):
     served.content = served.content[:20_000] + bytes(1_000) + served.content[21_000:]
-    assert f"sent is not {NAME}: not a readable HDF5 file" in refusal(served)
+    assert f"sent is not {NAME}: a chunk of observations " in refusal(served)
     assert list(folder.iterdir()) == []
+
+
+def test_what_this_machine_is_too_small_to_check_is_not_thrown_away(served, folder, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr("tether.data.limits.available_memory", lambda: 1_000)
+        assert "43.4 kB of 43.4 kB had arrived, but could not be checked: content: does not fit in memory" in refusal(served)
+    served.asked.clear()
+    fetch(served)
+    assert served.asked == []
+    assert (folder / f"{NAME}.hdf5").read_bytes() == served.content
 
 
 def test_a_sha256_that_was_asked_for_must_be_met(served, folder):

@@ -114,13 +114,14 @@ def test_attributes_of_any_file_are_its_provenance(write_hdf5):
     path = write_hdf5(env_id="Hopper-v4")
     with h5py.File(path, "r+") as file:
         file.attrs["seed"] = 7
+        file.attrs["share"] = np.longdouble(0.5)
         file.attrs["returns"] = [1.5, 2.0]
         file.attrs["options"] = '{"noise": 0.3}'
         file.attrs["note"] = "{not JSON"
         file.attrs["reference"] = file["rewards"].ref  # neither text nor a number
-    expected = {"note": "{not JSON", "options": {"noise": 0.3}, "returns": [1.5, 2.0], "seed": 7}
-    assert load_dataset(path).provenance == read_provenance(path) == expected
-    assert describe_provenance(expected) == ["note {not JSON, returns [1.5, 2], seed 7"]
+    expected = {"note": "{not JSON", "options": {"noise": 0.3}, "returns": [1.5, 2.0], "seed": 7, "share": 0.5}
+    assert load_dataset(path).provenance == read_provenance(path) == json.loads(json.dumps(expected)) == expected
+    assert describe_provenance(expected) == ["note {not JSON, returns [1.5, 2], seed 7, share 0.5"]
     assert describe(load_dataset(path))["provenance"] == expected
 
 

@@ -31,9 +31,8 @@ def plain_attributes(file: h5py.File, path: Path) -> dict[str, Any]:
         if _is_plain(attribute):
             found[name] = _plain(file.attrs[name])
         elif name in MEANT:
-            raise TetherError(
-                f"{path.name}: attribute {name} has type {attribute.dtype} and shape {attribute.shape}, which means nothing here"
-            )
+            what = f"type {attribute.dtype!s:.100} and shape {attribute.shape}"
+            raise TetherError(f"{path.name}: attribute {name} has {what}, which means nothing here")
     return found
 
 
@@ -43,7 +42,7 @@ def environment_of(attributes: dict[str, Any], path: Path) -> str | None:
     if value is None:
         return None
     if not isinstance(value, str) or not is_plain_env_id(value):
-        raise TetherError(f"{path.name}: attribute env_id is {value!r}, expected the id of an environment such as Hopper-v4")
+        raise TetherError(f"{path.name}: attribute env_id is {value!r:.100}, expected the id of an environment such as Hopper-v4")
     return value
 
 
@@ -99,7 +98,7 @@ def _plain(value: Any) -> Any:
     if isinstance(value, str | bytes):
         raw = value.encode("utf-8", "surrogateescape") if isinstance(value, str) else bytes(value)
         return _text_or_object(raw.decode("utf-8", "replace"))
-    return value.item()
+    return float(value) if isinstance(value, np.floating) else value.item()  # a long double is its own item
 
 
 def _text_or_object(text: str) -> Any:

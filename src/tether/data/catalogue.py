@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import os
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tether.data.d4rl import read_d4rl
@@ -93,14 +93,16 @@ def load_known(known: KnownDataset, read: ReadFile = read_d4rl) -> Dataset:
             f"{known.name} is not on this machine; tether data download {known.name}, or put its file at {known.path}"
         )
     dataset = read_known(known, known.path, read)
-    recorded = read_json(known.record).get("sha256") if known.record.exists() else dataset.sha256
+    record = read_json(known.record) if known.record.exists() else {"sha256": dataset.sha256}  # put there by hand
+    recorded = record.get("sha256") if isinstance(record, dict) else None
     if dataset.sha256 != recorded:
         found = f"its sha256 is {dataset.sha256[:12]}…, recorded in {known.record.name} is {str(recorded)[:12]}…"
         raise TetherError(
             f"{known.path} is not the file that was downloaded: {found}; "
             f"tether data download {known.name} --overwrite fetches it anew"
         )
-    return dataset
+    source = {name: record[name] for name in ("url", "downloaded") if name in record}
+    return replace(dataset, provenance=source | dataset.provenance)
 
 
 def read_known(known: KnownDataset, path: Path, read: ReadFile = read_d4rl) -> Dataset:

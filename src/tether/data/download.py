@@ -22,7 +22,7 @@ from typing import Any, Protocol
 
 from tether.data.catalogue import KnownDataset, read_known
 from tether.data.d4rl import sha256_of
-from tether.data.limits import spelt_size
+from tether.data.limits import DoesNotFit, spelt_size
 from tether.errors import TetherError
 from tether.storage import exclusive, read_json, write_json
 
@@ -127,6 +127,8 @@ class _Transfer:
             if sha256 is not None and found != sha256.lower():
                 raise TetherError(f"its sha256 is {found}, not {sha256}")
             dataset = read_known(self.known, self.content)
+        except DoesNotFit as error:
+            raise TetherError(f"{self.progress()}, but could not be checked: {error}") from error
         except TetherError as error:
             self.content.unlink()  # going on with it would not mend it
             reason = str(error).removeprefix(f"{self.content.name}: ")

@@ -6,6 +6,8 @@ no number, a shape that does not fit, a size that the file cannot hold.
 
 from __future__ import annotations
 
+import difflib
+import itertools
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,9 +18,10 @@ import h5py
 import numpy as np
 
 from tether.data.attributes import plain_attributes
-from tether.data.limits import check_column, check_memory
+from tether.data.limits import DoesNotFit, check_declared, check_memory, check_stored
 from tether.errors import TetherError
 
+COLUMNS = ("observations", "next_observations", "actions", "rewards", "terminals", "timeouts", "tether/episode_returns")
 MATRICES = ("observations", "actions", "next_observations")
 OPTIONAL = ("timeouts", "next_observations", "tether/episode_returns")
 
@@ -69,7 +72,7 @@ def open_file(path: Path) -> Iterator[h5py.File]:
         with h5py.File(path, "r") as file:
             yield file
     except MemoryError as error:
-        raise TetherError(f"{path.name}: does not fit in memory ({error})") from error
+        raise DoesNotFit(f"{path.name}: does not fit in memory ({error})") from error
     except _DAMAGE as error:
         detail = re.search(r"\((.*)\)", str(error))  # "Unable to synchronously open file (truncated file: eof = ...)"
         reason = _shown(detail.group(1) if detail else str(error))
@@ -81,8 +84,9 @@ def find_columns(file: h5py.File, path: Path) -> dict[str, h5py.Dataset]:
     observations = _find(file, "observations", path)
     rows = _shape(observations, "observations", path)[0]
     found = {"observations": observations}
-    for name in ("next_observations", "actions", "rewards", "terminals", "timeouts", "tether/episode_returns"):
+    for name in COLUMNS[1:]:
         if name in OPTIONAL and not _is_linked(file, name, path):
+            _check_not_misspelt(file, name, path)
             continue
         found[name] = column = _find(file, name, path)
         if column.shape and column.shape[0] != rows and name != "tether/episode_returns":
@@ -91,9 +95,20 @@ def find_columns(file: h5py.File, path: Path) -> dict[str, h5py.Dataset]:
         if name == "next_observations" and shape != observations.shape:
             sizes = f"{shape[1]} numbers per row, observations has {observations.shape[1]}"
             raise TetherError(f"{path.name}: next_observations has {sizes}")
+    if len({column.dtype.isnative for column in found.values() if column.dtype.itemsize > 1}) > 1:
+        # No writer does that, and one changed bit in a header does.
+        raise TetherError(f"{path.name}: some columns have their bytes in the other order than the rest; the file is damaged")
     for name, column in found.items():
-        check_column(column, name, path)
+        check_declared(column, name, path)
     return found
+
+
+def _check_not_misspelt(file: h5py.File, name: str, path: Path) -> None:
+    """A column that is as good as `name` would otherwise be passed over in silence."""
+    others = [other for other in itertools.islice(file, 1_000) if isinstance(other, str) and other not in COLUMNS]
+    near = difflib.get_close_matches(name, others, n=1, cutoff=0.8)
+    if near:
+        raise TetherError(f"{path.name}: there is {_shown(near[0])} and no {name}; rename the one or leave it out")
 
 
 def _is_linked(file: h5py.File, name: str, path: Path) -> bool:
@@ -117,7 +132,7 @@ def _find(file: h5py.File, name: str, path: Path) -> h5py.Dataset:
     if column.external or column.is_virtual:
         raise TetherError(f"{path.name}: {name} is stored in another file; columns must be stored in the file itself")
     if column.dtype.kind not in "fiub":
-        raise TetherError(f"{path.name}: {name} has type {column.dtype}, expected numbers")
+        raise TetherError(f"{path.name}: {name} has type {_shown(str(column.dtype))}, expected numbers")
     return column
 
 
@@ -145,6 +160,8 @@ def _shape(column: h5py.Dataset, name: str, path: Path) -> tuple[int, ...]:
 
 def numbers(column: h5py.Dataset, name: str, path: Path, rows: slice = slice(None)) -> np.ndarray:
     """A column, or some rows of it, as finite float32; returns, which are sums, as float64."""
+    if rows.start is None:  # who reads it in parts has it checked once
+        check_stored(column, name, path)
     kind = np.float64 if name == "tether/episode_returns" else np.float32
     with np.errstate(over="ignore"):  # a float64 beyond float32 becomes Inf, which is reported below
         values = column[rows] if column.shape else column[...]

@@ -1,7 +1,8 @@
-"""What a file may make this machine do before any of it is read: a few bytes of HDF5 can declare petabytes."""
+"""Whether a file holds what it declares, looked at before it is read: a few bytes of HDF5 can declare petabytes."""
 
 from __future__ import annotations
 
+import itertools
 import math
 import zlib
 from pathlib import Path
@@ -14,30 +15,20 @@ MOST_COMPRESSED = 1_100  # deflate gets to 1,032 : 1
 UNQUESTIONED = 2**26  # bytes; a constant column may be stored as next to nothing, and this much harms nobody
 READING_COPIES = 3  # of all columns at the worst moment: as stored, as float32, with the rows that are kept
 
-_FILTERS_WITHOUT_PLUGINS = {h5py.h5z.FILTER_DEFLATE, h5py.h5z.FILTER_SHUFFLE, h5py.h5z.FILTER_FLETCHER32, h5py.h5z.FILTER_LZF}
+# Of others HDF5 would have to be trusted with what they restore; and it loads code to apply those it does not know.
+_CHECKABLE = {h5py.h5z.FILTER_DEFLATE, h5py.h5z.FILTER_SHUFFLE, h5py.h5z.FILTER_FLETCHER32}
 
 
-def check_column(column: h5py.Dataset, name: str, path: Path) -> None:
-    """Refuse a column that declares what its file does not hold, or that this HDF5 cannot decompress."""
-    item = column.dtype.itemsize
-    declared = math.prod(column.shape) * item
-    stored = min(column.id.get_storage_size(), path.stat().st_size)
-    chunk = 0 if column.chunks is None else math.prod(column.chunks) * item
-    if max(declared, chunk) > max(UNQUESTIONED, MOST_COMPRESSED * stored):
-        sizes = f"{spelt_size(max(declared, chunk))}, of which the file stores {spelt_size(stored)}"
+class DoesNotFit(TetherError):
+    """The file may be as good as any; this machine is too small for it, or too busy."""
+
+
+def check_declared(column: h5py.Dataset, name: str, path: Path) -> None:
+    """Refuse sizes that no file of this size could hold."""
+    declared, stored = max(_declared(column), _chunk(column)), _stored(column, path)
+    if declared > max(UNQUESTIONED, MOST_COMPRESSED * stored):
+        sizes = f"{spelt_size(declared)}, of which the file stores {spelt_size(stored)}"
         raise TetherError(f"{path.name}: {name} of shape {column.shape} declares {sizes}; the file is damaged or made to harm")
-    _check_complete(column, name, declared, path)
-    pipeline = column.id.get_create_plist()
-    for number in range(pipeline.get_nfilters()):
-        code, _, _, label = pipeline.get_filter(number)
-        if code not in _FILTERS_WITHOUT_PLUGINS and not h5py.h5z.filter_avail(code):
-            spelt = label.decode("utf-8", "replace").strip("\0") or "no name"
-            raise TetherError(
-                f"{path.name}: {name} is compressed by HDF5 filter {code} ({spelt!r}), which is not installed here; "
-                "h5repack -f GZIP=4 IN OUT rewrites the file where it is"
-            )
-        if code == h5py.h5z.FILTER_DEFLATE:
-            _check_chunks(column, name, chunk, path)
 
 
 def check_memory(columns: dict[str, h5py.Dataset], path: Path) -> None:
@@ -45,10 +36,22 @@ def check_memory(columns: dict[str, h5py.Dataset], path: Path) -> None:
     needed = READING_COPIES * sum(math.prod(column.shape) * max(column.dtype.itemsize, 4) for column in columns.values())
     free = available_memory()
     if free is not None and needed > free:
-        raise TetherError(
+        raise DoesNotFit(
             f"{path.name}: does not fit in memory; reading it takes about {spelt_size(needed)}, {spelt_size(free)} are free "
             "(tether train leaves it on disk by itself; in Python, load_dataset(..., on_disk=True))"
         )
+
+
+def check_stored(column: h5py.Dataset, name: str, path: Path) -> None:
+    """Refuse a column of which the file does not hold exactly what it declares.
+
+    HDF5 does not look: a chunk that is missing reads as zeros, one that is too short as whatever was in memory, and one that is
+    too long is inflated to its end.
+    """
+    if column.chunks is not None:
+        _check_chunks(column, name, path)
+    elif _stored(column, path) < _declared(column):
+        raise TetherError(_incomplete(name, path))
 
 
 def available_memory() -> int | None:
@@ -62,44 +65,70 @@ def available_memory() -> int | None:
     return None
 
 
-def _check_complete(column: h5py.Dataset, name: str, declared: int, path: Path) -> None:
-    """What was declared and never written, or lost by damage, would read as zeros."""
-    if column.chunks is None:
-        missing = column.id.get_storage_size() < declared
-    else:
-        expected = math.prod(-(-rows // step) for rows, step in zip(column.shape, column.chunks, strict=True))
-        missing = column.id.get_num_chunks() < expected
-    if missing:
-        raise TetherError(
-            f"{path.name}: parts of {name} are declared and not stored; the file is damaged or was not written to its end"
-        )
+def _declared(column: h5py.Dataset) -> int:
+    return math.prod(column.shape) * column.id.get_type().get_size()  # of a number in the file, which may not be NumPy's
 
 
-def _check_chunks(column: h5py.Dataset, name: str, chunk: int, path: Path) -> None:
-    """HDF5 inflates a chunk to its end, whatever size it should have. One that could fill the memory is tried in small steps."""
-    harmless = (available_memory() or 2**32) // (4 * MOST_COMPRESSED)
-    if column.id.get_storage_size() <= harmless:
-        return
-    chunks: list[h5py.h5d.StoreInfo] = []
-    column.id.chunk_iter(chunks.append)
-    for info in chunks:
-        if info.size > harmless:
-            _, compressed = column.id.read_direct_chunk(info.chunk_offset)
-            if _inflates_beyond(compressed, chunk):
-                raise TetherError(
-                    f"{path.name}: a chunk of {name} holds more than the {spelt_size(chunk)} it declares; made to harm"
-                )
+def _chunk(column: h5py.Dataset) -> int:
+    return math.prod(column.chunks or (0,)) * column.id.get_type().get_size()
 
 
-def _inflates_beyond(compressed: bytes, limit: int) -> bool:
-    stream, total = zlib.decompressobj(), 0
-    try:
-        while compressed and total <= limit:
-            total += len(stream.decompress(compressed, UNQUESTIONED))
-            compressed = stream.unconsumed_tail
-    except zlib.error:  # damaged, or its filter was skipped: HDF5 will say
-        return False
-    return total > limit
+def _stored(column: h5py.Dataset, path: Path) -> int:
+    return min(column.id.get_storage_size(), path.stat().st_size)
+
+
+def _filters(column: h5py.Dataset, name: str, path: Path) -> list[int]:
+    """What was done to each chunk when it was written, in that order."""
+    pipeline = column.id.get_create_plist()
+    found = [pipeline.get_filter(number) for number in range(pipeline.get_nfilters())]
+    for code, _, _, label in found:
+        if code not in _CHECKABLE:
+            spelt = label.decode("utf-8", "replace").strip("\0")
+            raise TetherError(
+                f"{path.name}: {name} is compressed by HDF5 filter {code} ({spelt!r}); "
+                "columns are read plain or compressed by gzip, as all of D4RL's are"
+            )
+    return [code for code, *_ in found]
+
+
+def _check_chunks(column: h5py.Dataset, name: str, path: Path) -> None:
+    filters, chunk = _filters(column, name, path), _chunk(column)
+    grid = [range(0, rows, step) for rows, step in zip(column.shape, column.chunks, strict=True)]
+    if column.id.get_num_chunks() < math.prod(map(len, grid)):
+        raise TetherError(_incomplete(name, path))
+    wrong_size = f"{path.name}: a chunk of {name} holds more or less than the {spelt_size(chunk)} it declares"
+    if not filters:  # then HDF5 gives a chunk at its full size below, whatever is stored
+        stored: list[h5py.h5d.StoreInfo] = []
+        column.id.chunk_iter(stored.append)
+        if any(info.size != chunk for info in stored):
+            raise TetherError(wrong_size)
+    for corner in itertools.product(*grid):
+        try:
+            skipped, content = column.id.read_direct_chunk(corner)  # finds a chunk as reading does, which listing them does not
+        except (OSError, RuntimeError) as error:
+            raise TetherError(_incomplete(name, path)) from error
+        try:
+            size = _restored_size(content, filters, skipped, chunk)
+        except zlib.error as error:
+            raise TetherError(f"{path.name}: a chunk of {name} is damaged ({error})") from error
+        if size != chunk:
+            raise TetherError(wrong_size)
+
+
+def _restored_size(content: bytes, filters: list[int], skipped: int, most: int) -> int:
+    """Bytes of a chunk after all that was done to it is undone; above `most` the count stops. `skipped` has one bit a filter."""
+    for number, code in reversed(list(enumerate(filters))):
+        if skipped >> number & 1:
+            continue
+        if code == h5py.h5z.FILTER_FLETCHER32:
+            content = content[:-4]
+        elif code == h5py.h5z.FILTER_DEFLATE:
+            content = zlib.decompressobj().decompress(content, most + 5)
+    return len(content)
+
+
+def _incomplete(name: str, path: Path) -> str:
+    return f"{path.name}: parts of {name} are declared and not stored; the file is damaged or was not written to its end"
 
 
 def spelt_size(count: int) -> str:

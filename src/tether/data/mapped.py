@@ -24,7 +24,7 @@ from tether.data.attributes import bounds_of, plain_attributes, provenance_of
 from tether.data.bounds import action_bounds
 from tether.data.dataset import Dataset, LoadNotes
 from tether.data.hdf5 import Columns, as_flags, find_columns, numbers, open_file
-from tether.data.limits import READING_COPIES, available_memory
+from tether.data.limits import READING_COPIES, available_memory, check_stored
 from tether.data.tasks import find_task
 from tether.errors import TetherError
 from tether.types import Batch, spec_from_json
@@ -122,6 +122,8 @@ def _write(path: Path, name: str, folder: Path, sha256: str, on_rows: OnRows) ->
 def _lazy_columns(file: h5py.File, path: Path) -> Columns:
     """What is one number a row, in memory; observations, actions and successors as they are in the open file."""
     found = find_columns(file, path)
+    for name, column in found.items():
+        check_stored(column, name, path)
     size = found["observations"].shape[0]
 
     def flags(name: str) -> np.ndarray | None:
