@@ -70,15 +70,6 @@ def digest(dataset: Dataset) -> str:
     return content.hexdigest()
 
 
-def peak_memory() -> int:
-    """Of this program. What `getrusage` says begins with the size of the process that started it."""
-    status = Path("/proc/self/status")
-    if not status.exists():
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    line = next(line for line in status.read_text().splitlines() if line.startswith("VmHWM:"))
-    return int(line.split()[1]) * 1024
-
-
 if __name__ == "__main__":
     address_space = 4 * 2**30
     resource.setrlimit(resource.RLIMIT_AS, (address_space, address_space))
