@@ -21,7 +21,7 @@ SHAPE_ATTRIBUTE = "observation_shape"  # of images, which are stored as flat row
 
 def read_choices(file: h5py.File, column: h5py.Dataset, env_id: str | None, path: Path) -> np.ndarray | None:
     """The actions as one-hot rows (N, A) float32, or None where they are continuous."""
-    shape = column.shape or ()  # None where a column is empty of everything
+    shape: tuple[int, ...] = column.shape or ()  # None where a column is empty of everything
     single = len(shape) == 1 or shape[1:] == (1,)
     number = _declared(file, path)
     if number is None:
