@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from tether.errors import TetherError
-from tether.report.curves import break_axis
+from tether.report.curves import DIVERGED, break_axis
 from tether.report.figures import COLOURS, GREY, label_steps, save_figure, style
 from tether.report.runs import Run
 from tether.report.tables import Score
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+LIMIT_SHOWS = 0.3  # of the largest possible value: where all lies far below, the line for it would leave no room for them
 
 
 class Promises(NamedTuple):
@@ -56,6 +58,10 @@ def promises_figure(found: Mapping[str, Promises], discount: float) -> Figure:
     from matplotlib.lines import Line2D
 
     limit = 1.0 / (1.0 - discount)
+    largest = max(float(np.abs(column).max()) for promises in found.values() for column in promises[1:])
+    limit_shows = largest > LIMIT_SHOWS * limit
+    lines: dict[Any, str] = {"-": "Q at the start", "--": "what the episode was worth"}
+    lines |= {"-.": r"$1/(1-\gamma)$: the most possible"} if limit_shows else {}
     with style():
         figure = Figure(figsize=(max(3.2 * len(found), 5.0), 4.0), layout="constrained")
         panels = figure.subplots(1, len(found), sharey=True, squeeze=False)[0]
@@ -63,18 +69,13 @@ def promises_figure(found: Mapping[str, Promises], discount: float) -> Figure:
             for column, line in ((promises.values, "-"), (promises.worth, "--")):
                 axes.plot(promises.steps, column.mean(axis=0), color=colour, linestyle=line)
                 axes.fill_between(promises.steps, column.min(axis=0), column.max(axis=0), color=colour, alpha=0.15, linewidth=0)
-            axes.axhline(limit, color=GREY, linestyle="-.", linewidth=1.2)
+            if limit_shows:
+                axes.axhline(limit, color=GREY, linestyle="-.", linewidth=1.2)
             axes.set_title(label)
             label_steps(axes)
         panels[0].set_ylabel("discounted, scaled reward")
-        largest = max(float(np.abs(promises.values).max()) for promises in found.values())
-        if largest > 5.0 * limit:
+        if largest > DIVERGED * limit:
             break_axis(panels[0], limit, largest)
-        lines: dict[Any, str] = {
-            "-": "Q at the start",
-            "--": "what the episode was worth",
-            "-.": r"$1/(1-\gamma)$: the most possible",
-        }
         handles = [Line2D([], [], color=GREY, linestyle=line, label=text) for line, text in lines.items()]
         figure.legend(handles=handles, loc="outside upper center", ncols=3)
     return figure
