@@ -42,7 +42,10 @@ def fitted(name: str) -> FittedBonus:
 def unfitted(name: str) -> FrozenBonus:
     bonus = small(BONUSES[name])
     rows = Batch(*map(jnp.asarray, two_corners().transitions))
-    return FrozenBonus(bonus.frozen(bonus.init(jax.random.key(0), CHOICES, rows)), bonus)
+    make = jax.jit(
+        lambda key, rows: bonus.frozen(bonus.init(key, CHOICES, rows))
+    )  # one program instead of one for each operation
+    return FrozenBonus(make(jax.random.key(0), rows), bonus)
 
 
 @pytest.mark.parametrize("name", SCORING)
