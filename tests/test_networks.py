@@ -90,10 +90,10 @@ def test_a_fresh_actor_ends_in_tanh():
     assert (actor.low, actor.high) == (SPEC.action_low, SPEC.action_high)
 
 
-def test_critics_are_stacked_and_the_first_is_row_zero():
+def test_critics_give_a_row_each_and_the_first_is_row_zero():
     # Over (s, a) of sizes 1 and 2: Q_1 = s + 10 a_1 + 100 a_2, Q_2 = -s + 5.
-    weights = jnp.array([[[1.0], [10.0], [100.0]], [[-1.0], [0.0], [0.0]]])
-    critics = Critics(MLP((weights,), (jnp.array([[0.0], [5.0]]),), None, ("none",)))
+    triples = ((1.0, 10.0, 100.0), 0.0), ((-1.0, 0.0, 0.0), 5.0)
+    critics = Critics(tuple(MLP((jnp.array([w]).T,), (jnp.array([bias]),), None, ("none",)) for w, bias in triples))
     observation, action = jnp.array([[1.0], [2.0]]), jnp.array([[0.1, 0.01], [0.2, 0.02]])
     np.testing.assert_allclose(critics(observation, action), [[3.0, 6.0], [4.0, 3.0]])
     np.testing.assert_allclose(critics.first(observation, action), [3.0, 6.0])

@@ -40,8 +40,7 @@ def constant_actor(unit: float) -> Actor:
 
 def linear_critics(*critics: tuple[float, float, float]) -> Critics:
     """One critic `w_s s + w_a a + bias` for each triple."""
-    weights = jnp.array([[[w_s], [w_a]] for w_s, w_a, _ in critics])
-    return Critics(MLP((weights,), (jnp.array([[bias] for *_, bias in critics]),), None, ("none",)))
+    return Critics(tuple(MLP((jnp.array([[w_s], [w_a]]),), (jnp.array([bias]),), None, ("none",)) for w_s, w_a, bias in critics))
 
 
 def state() -> TD3State:
@@ -139,7 +138,8 @@ def test_the_actor_climbs_the_online_critic(updated):
 def test_critics_step_toward_the_targets_and_the_actor_up_its_objective(updated):
     after, _ = updated
     # Both batches want Q_1 higher and Q_2 lower: two Adam steps of 1e-5 each.
-    np.testing.assert_allclose(after.critics.stacked.biases[0] - jnp.array([[0.0], [100.0]]), [[2e-5], [-2e-5]], atol=8e-6)
+    first, second = (float(critic.biases[0][0]) for critic in after.critics.each)
+    assert (first, second - 100.0) == pytest.approx((2e-5, -2e-5), abs=8e-6)
     # d/da (Q_1 - 2 b) = 1 - 2 s is -5, -1, 1 at s = 3, 1, 0: the action must fall, by one Adam step of 0.1 on its bias.
     np.testing.assert_allclose(after.actor.network.biases[0], [-0.1], rtol=1e-4)
 
@@ -150,9 +150,9 @@ def test_targets_and_average_move_by_their_shares_toward_the_new_weights(updated
     np.testing.assert_allclose(after.target_actor.network.biases[0], [0.75 * half + 0.25 * -0.1], rtol=1e-4)
     np.testing.assert_allclose(after.ema_actor.network.biases[0], [0.875 * -half + 0.125 * -0.1], rtol=1e-4)
     # Online (1, 1, 0) and (0, 0, 100) into (2, 1, 0) and (1, 2, 0), a quarter.
-    expected = [[[1.75], [1.0]], [[0.75], [1.5]]]
-    np.testing.assert_allclose(after.target_critics.stacked.weights[0], expected, atol=1e-4)
-    np.testing.assert_allclose(after.target_critics.stacked.biases[0], [[0.0], [25.0]], atol=1e-4)
+    for critic, weights, bias in zip(after.target_critics.each, ([1.75, 1.0], [0.75, 1.5]), (0.0, 25.0), strict=True):
+        np.testing.assert_allclose(critic.weights[0][:, 0], weights, atol=1e-4)
+        np.testing.assert_allclose(critic.biases[0], [bias], atol=1e-4)
 
 
 def test_the_actor_and_the_targets_move_once_in_an_actor_period():

@@ -12,11 +12,16 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import jaxlib
 
 from tether.agents import Agent
 from tether.bonuses import Bonus, FrozenBonus
 from tether.optimisation import copy_of
 from tether.types import Batch, Key, Metrics, Spec
+
+# jaxlib 0.10 hands a CPU's matrix products to YNNPACK, which is slower in this loop than Eigen was (docs/speed.md). The option is
+# experimental, so only the versions it was tried with get it; it says nothing to a GPU.
+AGENT_LOOP = {"xla_cpu_experimental_ynn_fusion_type": ""} if jaxlib.__version__.startswith("0.10.") else None
 
 
 class RunState(NamedTuple):
@@ -45,43 +50,34 @@ def run_keys(seed: int) -> tuple[Key, Key]:
     return key_init, key_updates
 
 
-@partial(jax.jit, static_argnames=("agent", "bonus", "updates"), donate_argnames="state")
+@partial(jax.jit, static_argnames=("agent", "bonus", "updates"), donate_argnames="state", compiler_options=AGENT_LOOP)
 def train_epoch(
     agent: Agent, bonus: Bonus, state: RunState, transitions: Batch, key: Key, updates: int
 ) -> tuple[RunState, Metrics]:
     """`updates` updates of the agent, each of `critic_steps` steps on fresh rows. Metrics are means over the epoch."""
-
-    def draw(key_rows: Key, _: None) -> Batch:
-        return sample_rows(transitions, key_rows, (agent.critic_steps, agent.batch_size))
-
-    return _scan_updates(agent, bonus, state, key, draw, None, updates)
+    keys_rows, keys = epoch_keys(key, state.step, updates, agent.critic_steps)
+    numbers = numbers_of(keys_rows, (agent.critic_steps, agent.batch_size), len(transitions.reward))
+    return _scan_updates(agent, bonus, state, keys, lambda rows: take_rows(transitions, rows), numbers)
 
 
-@partial(jax.jit, static_argnames=("agent", "bonus"), donate_argnames="state")
+@partial(jax.jit, static_argnames=("agent", "bonus"), donate_argnames="state", compiler_options=AGENT_LOOP)
 def train_epoch_on(agent: Agent, bonus: Bonus, state: RunState, batches: Batch, key: Key) -> tuple[RunState, Metrics]:
-    """The same on rows that were drawn beforehand (see `draw_rows`), `(updates, critic_steps, batch_size)` of them."""
-    return _scan_updates(agent, bonus, state, key, lambda _, drawn: drawn, batches, len(batches.reward))
+    """The same on rows that were taken beforehand, `(updates, critic_steps, batch_size)` of them."""
+    _, keys = epoch_keys(key, state.step, len(batches.reward), agent.critic_steps)
+    return _scan_updates(agent, bonus, state, keys, lambda batch: batch, batches)
 
 
 def _scan_updates(
-    agent: Agent,
-    bonus: Bonus,
-    state: RunState,
-    key: Key,
-    draw: Callable[[Key, Any], Batch],
-    drawn: Any,
-    updates: int,
+    agent: Agent, bonus: Bonus, state: RunState, keys: Key, batch_of: Callable[[Any], Batch], drawn: Any
 ) -> tuple[RunState, Metrics]:
     penalty = FrozenBonus(state.bonus, bonus)
 
-    def one_update(carry: tuple[Any, jax.Array], given: Any) -> tuple[tuple[Any, jax.Array], Metrics]:
-        agent_state, step = carry
-        key_rows, key_update = keys_of(key, step)
-        agent_state, metrics = agent.update(agent_state, draw(key_rows, given), key_update, penalty)
-        return (agent_state, step + agent.critic_steps), metrics
+    def one_update(agent_state: Any, given: tuple[Key, Any]) -> tuple[Any, Metrics]:
+        key_update, drawn = given
+        return agent.update(agent_state, batch_of(drawn), key_update, penalty)
 
-    (agent_state, step), metrics = jax.lax.scan(one_update, (state.agent, state.step), drawn, length=updates)
-    return RunState(agent_state, state.bonus, step), jax.tree.map(jnp.mean, metrics)
+    agent_state, metrics = jax.lax.scan(one_update, state.agent, (keys, drawn))
+    return RunState(agent_state, state.bonus, state.step + len(keys) * agent.critic_steps), jax.tree.map(jnp.mean, metrics)
 
 
 @partial(jax.jit, static_argnames=("bonus", "steps"), donate_argnames="fitting")
@@ -89,53 +85,62 @@ def fit_epoch(
     bonus: Bonus, fitting: Any, step: jax.Array, transitions: Batch, key: Key, steps: int
 ) -> tuple[Any, jax.Array, Metrics]:
     """`steps` steps of a bonus's fit. Metrics are means over the epoch."""
-
-    def draw(key_rows: Key, _: None) -> Batch:
-        return sample_rows(transitions, key_rows, (bonus.batch_size,))
-
-    return _scan_fit(bonus, fitting, step, key, draw, None, steps)
+    keys_rows, keys = epoch_keys(key, step, steps, 1)
+    numbers = numbers_of(keys_rows, (bonus.batch_size,), len(transitions.reward))
+    return _scan_fit(bonus, fitting, step, keys, lambda rows: take_rows(transitions, rows), numbers)
 
 
 @partial(jax.jit, static_argnames="bonus", donate_argnames="fitting")
 def fit_epoch_on(bonus: Bonus, fitting: Any, step: jax.Array, batches: Batch, key: Key) -> tuple[Any, jax.Array, Metrics]:
-    """The same on rows that were drawn beforehand, `(steps, batch_size)` of them."""
-    return _scan_fit(bonus, fitting, step, key, lambda _, drawn: drawn, batches, len(batches.reward))
+    """The same on rows that were taken beforehand, `(steps, batch_size)` of them."""
+    _, keys = epoch_keys(key, step, len(batches.reward), 1)
+    return _scan_fit(bonus, fitting, step, keys, lambda batch: batch, batches)
 
 
 def _scan_fit(
-    bonus: Bonus, fitting: Any, step: jax.Array, key: Key, draw: Callable[[Key, Any], Batch], drawn: Any, steps: int
+    bonus: Bonus, fitting: Any, step: jax.Array, keys: Key, batch_of: Callable[[Any], Batch], drawn: Any
 ) -> tuple[Any, jax.Array, Metrics]:
-    def one_step(carry: tuple[Any, jax.Array], given: Any) -> tuple[tuple[Any, jax.Array], Metrics]:
-        fitting, step = carry
-        key_rows, key_update = keys_of(key, step)
-        fitting, metrics = bonus.update(fitting, draw(key_rows, given), key_update)
-        return (fitting, step + 1), metrics
+    def one_step(fitting: Any, given: tuple[Key, Any]) -> tuple[Any, Metrics]:
+        key_update, drawn = given
+        return bonus.update(fitting, batch_of(drawn), key_update)
 
-    (fitting, step), metrics = jax.lax.scan(one_step, (fitting, step), drawn, length=steps)
-    return fitting, step, jax.tree.map(jnp.mean, metrics)
-
-
-def sample_rows(transitions: Batch, key: Key, shape: tuple[int, ...]) -> Batch:
-    """Rows drawn uniformly with replacement; the cost does not depend on how many there are to draw from."""
-    rows = row_numbers(key, shape, transitions.reward.shape[0])
-    return Batch(*(column[rows] for column in transitions))
+    fitting, metrics = jax.lax.scan(one_step, fitting, (keys, drawn))
+    return fitting, step + len(keys), jax.tree.map(jnp.mean, metrics)
 
 
 @partial(jax.jit, static_argnames=("count", "stride", "shape", "size"))
 def draw_rows(key: Key, step: jax.Array, count: int, stride: int, shape: tuple[int, ...], size: int) -> jax.Array:
-    """`(count, *shape)`: the numbers of the rows that an epoch from `step` draws from `size` rows, `stride` steps apart."""
-
-    def one(step: jax.Array) -> jax.Array:
-        key_rows, _ = keys_of(key, step)
-        return row_numbers(key_rows, shape, size)
-
-    return jax.lax.map(one, step + stride * jnp.arange(count, dtype=jnp.int32))
+    """The numbers of the rows that an epoch from `step` works on, for taking them outside of it: see `numbers_of`."""
+    keys_rows, _ = epoch_keys(key, step, count, stride)
+    return numbers_of(keys_rows, shape, size)
 
 
-def keys_of(key: Key, step: jax.Array) -> tuple[Key, Key]:
-    """The key of the rows, and the key of the update, from the number of the step alone."""
-    key_rows, key_update = jax.random.split(jax.random.fold_in(key, step))
-    return key_rows, key_update
+def epoch_keys(key: Key, step: jax.Array, count: int, stride: int) -> tuple[Key, Key]:
+    """`(count,)` keys of rows and of updates, for every `stride`-th step from `step` on, each from its step's number alone."""
+
+    def one(number: jax.Array) -> tuple[Key, Key]:
+        key_rows, key_update = jax.random.split(jax.random.fold_in(key, number))
+        return key_rows, key_update
+
+    return jax.vmap(one)(step + stride * jnp.arange(count))
+
+
+def numbers_of(keys: Key, shape: tuple[int, ...], size: int) -> jax.Array:
+    """`(keys, *shape)` numbers of rows, uniform over `size`, with replacement.
+
+    All of an epoch at once: drawn inside the loop, a batch at a time, they would take a few per cent of a CPU's time.
+    """
+    return jax.vmap(lambda key: row_numbers(key, shape, size))(keys)
+
+
+def sample_rows(transitions: Batch, key: Key, shape: tuple[int, ...]) -> Batch:
+    """Rows drawn uniformly with replacement, for a loop that draws its own."""
+    return take_rows(transitions, row_numbers(key, shape, len(transitions.reward)))
+
+
+def take_rows(transitions: Batch, numbers: jax.Array) -> Batch:
+    """The cost does not depend on how many there are to take from."""
+    return Batch(*(column[numbers] for column in transitions))
 
 
 def row_numbers(key: Key, shape: tuple[int, ...], size: int) -> jax.Array:
