@@ -3,8 +3,8 @@
 The others are not dependencies of Tether. In an environment of their own:
 
     pip install -r requirements.lock && pip install flax distrax omegaconf pydantic tqdm d3rlpy && pip install --no-deps -e .
-    git clone https://github.com/EmptyJackson/unifloral && git clone https://github.com/nissymori/JAX-CORL
-    python benchmarks/against_others.py --unifloral unifloral --jax-corl JAX-CORL --d3rlpy --out mine.json
+    for name in EmptyJackson/unifloral nissymori/JAX-CORL tinkoff-ai/CORL; do git clone https://github.com/$name; done
+    python benchmarks/against_others.py --unifloral unifloral --jax-corl JAX-CORL --corl CORL --d3rlpy --out mine.json
 
 Every library trains as its own script does, at its own defaults, which agree on what costs time: two hidden layers of 256,
 batches of 256, one actor step in two critic steps. A step here is one critic step. What differs: Tether has the paper's tanh and
@@ -36,7 +36,7 @@ from tether.types import Batch
 
 ROWS = 100_000
 STEPS = 400  # of one turn
-SIMULATORS = ("d4rl", "gym", "wandb")  # imported by the scripts, used only for data, evaluation and logging
+UNUSED = ("d4rl", "gym", "wandb", "pyrallis")  # imported by the scripts for data, evaluation, logging and their command line
 
 
 def tether(data: Batch) -> Callable[[], None]:
@@ -88,6 +88,25 @@ def jax_corl(data: Batch, clone: Path) -> Callable[[], None]:
     return turn
 
 
+def corl(data: Batch, clone: Path) -> Callable[[], None]:
+    import torch
+
+    script = load_script(clone / "algorithms" / "offline" / "td3_bc.py")
+    buffer = script.ReplayBuffer(SPEC.observation_size, SPEC.action_size, ROWS)
+    names = ("observations", "actions", "rewards", "next_observations", "terminals")
+    buffer.load_d4rl_dataset({name: np.array(column) for name, column in zip(names, data, strict=True)})
+    networks = [script.Actor(SPEC.observation_size, SPEC.action_size, 1.0)]
+    networks += [script.Critic(SPEC.observation_size, SPEC.action_size) for _ in range(2)]
+    optimisers = [torch.optim.Adam(network.parameters(), lr=3e-4) for network in networks]
+    trainer = script.TD3_BC(1.0, *(each for pair in zip(networks, optimisers, strict=True) for each in pair))
+
+    def turn() -> None:
+        for _ in range(STEPS):
+            trainer.train(buffer.sample(256))
+
+    return turn
+
+
 def d3rlpy(data: Batch) -> Callable[[], None]:
     import logging
 
@@ -115,7 +134,7 @@ def load_script(path: Path) -> ModuleType:
     if specification is None or specification.loader is None or not path.is_file():
         sys.exit(f"{path}: no such script; give the folder of a clone")
     module = importlib.util.module_from_spec(specification)
-    absent = [name for name in SIMULATORS if name not in sys.modules]
+    absent = [name for name in UNUSED if name not in sys.modules]
     sys.modules.update({name: mock.MagicMock() for name in absent})
     try:
         with mock.patch.object(sys, "argv", [path.name]):
@@ -147,6 +166,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--unifloral", type=Path, metavar="CLONE")
     parser.add_argument("--jax-corl", type=Path, metavar="CLONE")
+    parser.add_argument("--corl", type=Path, metavar="CLONE")
     parser.add_argument("--d3rlpy", action="store_true", help="the installed library")
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--out", type=Path, help="write the JSON here")
@@ -157,6 +177,8 @@ def main() -> None:
         turns["unifloral"] = unifloral(data, given.unifloral)
     if given.jax_corl:
         turns["jax-corl"] = jax_corl(data, given.jax_corl)
+    if given.corl:
+        turns["corl"] = corl(data, given.corl)
     if given.d3rlpy:
         turns["d3rlpy"] = d3rlpy(data)
     result = measure(turns, given.rounds)
