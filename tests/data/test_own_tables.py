@@ -71,6 +71,12 @@ def test_columns_find_their_roles_in_natural_order(write_csv: WriteCsv):
     assert natural_order("obs_2") < natural_order("obs_10") < natural_order("obs_x")
 
 
+def test_columns_are_in_the_order_in_which_they_are_asked_for(write_csv: WriteCsv):
+    imported = read(write_csv(), observation=("obs_10", "obs_*", "!obs_1"), env_id="Pendulum-v1")
+    np.testing.assert_allclose(imported.rows.observation[0], [10, 2])
+    assert "Pendulum-v1 has its observations in this order: obs_10, obs_2" in imported.assumptions
+
+
 def test_the_file_that_is_written_reads_as_transitions(write_csv: WriteCsv, tmp_path: Path):
     imported = read(write_csv(), action_low=(-2.0,), action_high=(2.0,))
     path = tmp_path / "log.hdf5"
@@ -299,3 +305,73 @@ def test_a_log_without_any_successor_is_refused(write_csv: WriteCsv):
 
 def test_a_number_too_large_is_named(write_csv: WriteCsv):
     assert "column 'r' is 1e+300 in row 1" in message(write_csv(["a,0.0,1,2,10,0.5,1e300,0,0", *ROWS[1:]]))
+
+
+VALVE_HEADER = "run,obs_1,valve,r,done"
+VALVE = ["a,1,open,1,0", "a,2,closed,2,0", "a,3,half,3,1", "b,4,open,4,0", "b,5,open,5,0"]
+VALVE_OPTIONS = {"action": ("valve",), "truncated": None, "time": None, "action_choices": ("closed", "half", "open")}
+
+
+def test_named_choices_become_one_hot_rows_in_the_order_of_their_names(write_csv: WriteCsv, tmp_path: Path):
+    imported = read(write_csv(VALVE, header=VALVE_HEADER), **VALVE_OPTIONS)
+    assert imported.spec.discrete
+    np.testing.assert_array_equal(np.argmax(imported.rows.action, axis=1), [2, 0, 1, 2, 2])
+    np.testing.assert_array_equal(imported.rows.action.sum(axis=1), 1)
+    path = tmp_path / "valve.hdf5"
+    write_d4rl(path, imported.rows, imported.truncated, imported.spec, imported.attributes, compact=True)
+    dataset = load_dataset(path)
+    assert (dataset.spec.discrete, dataset.spec.action_size) == (True, 3)
+    np.testing.assert_array_equal(np.argmax(dataset.transitions.action, axis=1), [2, 0, 1, 2])  # the last row has no successor
+    assert dataset.provenance["arguments"]["columns"]["choices"] == ["closed", "half", "open"]
+
+
+@pytest.mark.parametrize("spelled", [["0", "2", "1", "2", "0"], ["0.0", "2.0", "1.0", "2.0", "0.0"]])
+def test_numbered_choices_are_whole_numbers_of_any_type(write_csv: WriteCsv, spelled: list[str]):
+    rows = [row.replace(row.split(",")[2], number) for row, number in zip(VALVE, spelled, strict=True)]
+    imported = read(write_csv(rows, header=VALVE_HEADER), **VALVE_OPTIONS | {"action_choices": ("4",)})
+    np.testing.assert_array_equal(np.argmax(imported.rows.action, axis=1), [0, 2, 1, 2, 0])
+    assert imported.rows.action.shape == (5, 4)  # the fourth is there to be chosen, though it never was
+
+
+def test_the_environment_says_whether_actions_are_choices(write_csv: WriteCsv):
+    pushes = [f"{row.split(',')[0]},0.1,{index % 2},1,0" for index, row in enumerate(VALVE)]
+    imported = read(write_csv(pushes, header=VALVE_HEADER), **VALVE_OPTIONS | {"action_choices": None, "env_id": "CartPole-v1"})
+    assert imported.rows.action.tolist() == [[1, 0], [0, 1], [1, 0], [0, 1], [1, 0]]
+    assert imported.choices == ("0", "1")
+
+
+def test_whole_numbers_are_continuous_until_told_otherwise_and_the_doubt_is_said(write_csv: WriteCsv):
+    rows = [row.replace(row.split(",")[2], str(index % 3)) for index, row in enumerate(VALVE)]
+    imported = read(write_csv(rows, header=VALVE_HEADER), **VALVE_OPTIONS | {"action_choices": None})
+    assert not imported.spec.discrete
+    assert "if it is a choice, say --action-choices 3" in imported.assumptions[-1]
+    assert "--action-choices" not in " ".join(read(write_csv()).assumptions)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"action_choices": ("closed", "open")}, "column 'valve' is 'half' in row 3, expected one of closed, open"),
+        ({"action_choices": ("3",)}, "is 'open' in row 1, expected one of 0, 1, 2; name the choices instead"),
+        (
+            {"action_choices": ("open",)},
+            "--action-choices is open, expected how many there are (2 to 10,000), or the name of each",
+        ),
+        ({"action_choices": ("1",)}, "--action-choices is 1, expected how many"),
+        ({"action_choices": ("open", "half", "open")}, "--action-choices has 'open' twice"),
+        (
+            {"action": ("valve", "obs_1"), "observation": ("done",), "terminated": "none"},
+            "for one column, and --action matches 2",
+        ),
+        ({"action_low": (0.0,), "action_high": (1.0,)}, "choices have no bounds"),
+    ],
+)
+def test_choices_that_do_not_fit_are_said(write_csv: WriteCsv, options: dict, said: str):
+    assert said in message(write_csv(VALVE, header=VALVE_HEADER), **VALVE_OPTIONS | options)
+
+
+def test_a_missing_choice_is_an_incomplete_row(write_csv: WriteCsv):
+    rows = ["a,1,open,1,0", "a,2,,2,0", "a,3,half,3,1", "b,4,open,4,0", "b,5,open,5,0"]
+    path = write_csv(rows, header=VALVE_HEADER)
+    assert "row 2: column 'valve' is empty" in message(path, **VALVE_OPTIONS)
+    assert len(read(path, **VALVE_OPTIONS | {"drop_incomplete_rows": True}).rows.reward) == 4

@@ -11,8 +11,9 @@ import pytest
 from tether.data import Dataset
 from tether.data.tables.episodes import RowFindings
 from tether.data.tables.importing import ColumnFacts, Imported
+from tether.report.log_choices import choice_lines
 from tether.report.log_page import action_coverage, action_histogram, find_remarks, log_figure, write_log_page
-from tether.types import Batch, Spec
+from tether.types import Batch, Spec, discrete_spec
 
 
 def log(action: np.ndarray, observation: np.ndarray | None = None) -> Dataset:
@@ -136,3 +137,41 @@ def test_the_figure_shows_few_actions_and_many(actions: int, observations: int):
     done = next(axes for axes in panels if axes.get_title().startswith("what was done"))
     assert ("6 more actions not shown" in done.get_title()) == (actions == 30)
     assert len(done.images) == (actions == 30)
+
+
+def choices_log(numbers: np.ndarray, observation: np.ndarray | None = None) -> Dataset:
+    return replace(log(np.eye(3)[numbers], observation), spec=discrete_spec(2, 3))
+
+
+def test_choices_are_counted_and_those_never_taken_are_told():
+    dataset = choices_log(np.array([0, 2, 2, 2] * 25))
+    assert choice_lines(dataset, ("shut", "half", "open")) == [
+        ["choice", "number", "rows", "share"],
+        ["shut", "0", "25", "25.0%"],
+        ["half", "1", "0", "0.0%"],
+        ["open", "2", "75", "75.0%"],
+    ]
+    about = replace(imported(ACTION), choices=("shut", "half", "open"))
+    remarks = find_remarks(about, dataset, action_coverage(dataset))
+    assert remarks == ["half: never chosen, so the log does not show what it leads to"]
+
+
+def test_a_choice_that_follows_from_the_observation_is_told():
+    numbers = np.array([0, 1, 2, 1] * 25)
+    dataset = choices_log(numbers, np.stack([numbers == 0, numbers == 1], axis=1))
+    about = replace(imported(ACTION), choices=("shut", "half", "open"))
+    (remark,) = find_remarks(about, dataset, action_coverage(dataset))
+    assert remark.startswith("the choice is all but determined")
+
+
+def test_the_page_of_choices_has_a_bar_and_a_line_for_each(tmp_path: Path):
+    dataset = choices_log(np.array([0, 2, 2, 2] * 25))
+    figure = log_figure(dataset, ["valve"], ("shut", "half", "open"))
+    actions = figure.axes[2]
+    assert [text.get_text() for text in actions.get_yticklabels()] == ["shut", "half", "open"]
+    assert [round(bar.get_width(), 2) for bar in actions.patches] == [0.25, 0.0, 0.75]
+    about = replace(imported(ACTION), choices=("shut", "half", "open"))
+    write_log_page(about, dataset, tmp_path / "page.md", tmp_path / "page.png")
+    page = (tmp_path / "page.md").read_text()
+    assert "range seen" not in page
+    assert all(word in page for word in ("shut", "half", "open", "75.0%"))

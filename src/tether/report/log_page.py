@@ -11,6 +11,7 @@ from tether.data.dataset import Dataset
 from tether.data.info import describe
 from tether.data.tables.importing import ColumnFacts, Imported
 from tether.report.figures import COLOURS, GREY, save_figure, style
+from tether.report.log_choices import choice_lines, choice_remarks, draw_choices
 from tether.report.tables import markdown_lines
 from tether.storage import replacing
 
@@ -30,7 +31,7 @@ def write_log_page(imported: Imported, dataset: Dataset, page: Path, figure: Pat
     """Write both, and return the lines that deserve a user's attention."""
     coverage = action_coverage(dataset)
     remarks = find_remarks(imported, dataset, coverage)
-    save_figure(log_figure(dataset, action_names(imported)), figure)
+    save_figure(log_figure(dataset, action_names(imported), imported.choices), figure)
     with replacing(page) as temporary:
         temporary.write_text(_markdown(imported, dataset, coverage, remarks, figure.name), encoding="utf-8")
     return remarks
@@ -46,22 +47,27 @@ def spell_column(fact: ColumnFacts) -> str:
 
 
 def action_coverage(dataset: Dataset) -> list[dict[str, float]]:
-    """For each action: the share of its range that was tried, and the share of its variance that the observations do not explain.
-
-    The second is what a linear fit leaves or, if less, what two rows of nearly the same observation differ by; both are too
-    large rather than too small. A log of a controller without noise has next to none: it never shows what else could be done.
-    """
+    """For each action: the share of its range that was tried, and that of its variance which observations do not explain."""
     shares = action_histogram(dataset)
-    rows = _sample(dataset.size, NEIGHBOURS)
-    observation = _scaled(np.asarray(dataset.transitions.observation)[rows])
-    action = np.asarray(dataset.transitions.action)[rows].astype(np.float64)
-    variance = action.var(axis=0)
-    left = np.minimum(_left_by_a_line(observation, action), _left_by_neighbours(observation, action))
+    left, variance = unexplained_variance(dataset)
     unexplained = np.divide(left, variance, out=np.zeros_like(variance), where=variance > 0)
     return [
         {"range_seen": float((share >= SEEN).mean()), "unexplained": float(rest)}
         for share, rest in zip(shares, unexplained, strict=True)
     ]
+
+
+def unexplained_variance(dataset: Dataset) -> tuple[np.ndarray, np.ndarray]:
+    """(A,) of each action, the variance that the observations do not explain, and all of it.
+
+    The first is what a linear fit leaves or, if less, what two rows of nearly the same observation differ by; both are too
+    large rather than too small. A log of a controller without noise has next to none: it never shows what else could be done.
+    """
+    rows = _sample(dataset.size, NEIGHBOURS)
+    observation = _scaled(np.asarray(dataset.transitions.observation)[rows])
+    action = np.asarray(dataset.transitions.action)[rows].astype(np.float64)
+    left = np.minimum(_left_by_a_line(observation, action), _left_by_neighbours(observation, action))
+    return left, action.var(axis=0)
 
 
 def _left_by_a_line(observation: np.ndarray, action: np.ndarray) -> np.ndarray:
@@ -118,6 +124,9 @@ def find_remarks(imported: Imported, dataset: Dataset, coverage: list[dict[str, 
             f"the spreads of the observations differ by a factor of {max(spreads) / min(spreads):,.0f}, and the networks see "
             "them as they are; rescale the columns before importing"
         )
+    if imported.choices:
+        left, variance = unexplained_variance(dataset)
+        return [*remarks, *choice_remarks(dataset, imported.choices, float(left.sum() / max(variance.sum(), 1e-12)))]
     names = action_names(imported)
     flat = [name for name, fact in zip(names, coverage, strict=True) if fact["unexplained"] < 0.01]
     remark(
@@ -126,18 +135,23 @@ def find_remarks(imported: Imported, dataset: Dataset, coverage: list[dict[str, 
     return remarks
 
 
-def log_figure(dataset: Dataset, names: list[str]) -> Figure:
-    """Returns, episode lengths, what was done, and where it was done."""
+def log_figure(dataset: Dataset, names: list[str], choices: tuple[str, ...] = ()) -> Figure:
+    """Returns, episode lengths, what was done, and where it was done. `names` are those of the action columns."""
     from matplotlib.figure import Figure
 
     lengths = dataset.episode_ends - dataset.episode_starts
     with style():
-        figure = Figure(figsize=(12.0, 8.0 + 0.18 * max(0, min(len(names), MOST_ACTIONS) - 8)), layout="constrained")
+        figure = Figure(
+            figsize=(12.0, 8.0 + 0.18 * max(0, min(max(len(names), len(choices)), MOST_ACTIONS) - 8)), layout="constrained"
+        )
         (returns, durations), (actions, coverage) = figure.subplots(2, 2)
         _histogram(returns, dataset.episode_returns, "episode return", COLOURS[0])
         _histogram(durations, lengths, "episode length (transitions)", COLOURS[2])
         durations.xaxis.get_major_locator().set_params(integer=True)
-        _draw_actions(figure, actions, dataset, names)
+        if choices:
+            draw_choices(actions, dataset, choices)
+        else:
+            _draw_actions(figure, actions, dataset, names)
         _draw_coverage(figure, coverage, dataset)
         figure.suptitle(f"{dataset.name}: {dataset.size:,} transitions, {len(lengths):,} episodes")
     return figure
@@ -221,9 +235,7 @@ def _markdown(imported: Imported, dataset: Dataset, coverage: list[dict[str, flo
         "## Taken for granted\n\n" + "\n".join(f"- {text}" for text in imported.assumptions),
         "## Episodes\n\n" + markdown_lines(_episode_lines(facts)),
         "## Columns\n\n" + markdown_lines(_column_lines(imported.columns)),
-        "## Actions\n\n" + markdown_lines(_action_lines(imported, dataset, coverage)),
-        "A part of the range is seen if it, a twentieth, holds a thousandth of the rows. Unexplained is the share of an action's "
-        "variance that the observations do not determine, at most: what the log knows of doing otherwise.",
+        *_action_sections(imported, dataset, coverage),
         "## Files\n\n" + markdown_lines([["file", "sha256"], *([parent["name"], parent["sha256"]] for parent in parents)]),
     ]
     return "\n\n".join(section.rstrip() for section in sections) + "\n"
@@ -248,6 +260,16 @@ def _column_lines(columns: list[ColumnFacts]) -> list[list[str]]:
 
 def _texts(fact: ColumnFacts) -> list[str]:
     return [fact.name, fact.role, fact.type, fact.unit or "not said"]
+
+
+def _action_sections(imported: Imported, dataset: Dataset, coverage: list[dict[str, float]]) -> list[str]:
+    if imported.choices:
+        return ["## Actions\n\n" + markdown_lines(choice_lines(dataset, imported.choices))]
+    return [
+        "## Actions\n\n" + markdown_lines(_action_lines(imported, dataset, coverage)),
+        "A part of the range is seen if it, a twentieth, holds a thousandth of the rows. Unexplained is the share of an action's "
+        "variance that the observations do not determine, at most: what the log knows of doing otherwise.",
+    ]
 
 
 def _action_lines(imported: Imported, dataset: Dataset, coverage: list[dict[str, float]]) -> list[list[str]]:

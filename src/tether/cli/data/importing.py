@@ -22,6 +22,7 @@ def import_tables(
     drop_incomplete_rows: bool = False,
     action_low: tuple[float, ...] | None = None,
     action_high: tuple[float, ...] | None = None,
+    action_choices: tuple[str, ...] | None = None,
     env_id: str | None = None,
     overwrite: bool = False,
 ) -> None:
@@ -35,11 +36,14 @@ def import_tables(
         tether data import log.parquet --observation 'obs_*' --action 'act_*' --reward r --terminated done --out log.hdf5
         tether data import logs/ --observation 'joint_*' 'imu_*' '!imu_time' --action torque --reward r --terminated fell \\
             --truncated stopped --episode run --time t --max-gap 0.1 --action-low -2 --action-high 2 --out robot.hdf5
+        tether data import valve.csv --observation 'tank_*' --action valve --action-choices closed half open \\
+            --reward r --terminated none --episode run --out valve.hdf5
         tether data import log.npz --observation obs --action act --reward rew --terminated none --out log.hdf5
 
     Args:
         files: Tables (.parquet, .csv, .csv.gz, .npz), or folders of them.
-        observation: Names or patterns (* and ?) of the columns that the policy will see; with ! before it, columns to leave out.
+        observation: Names or patterns (* and ?) of the columns that the policy will see, in its order; with ! before it, columns
+            to leave out.
         action: Names or patterns of the columns that it will set.
         reward: The column to make large.
         terminated: The column of true ends, after which nothing follows: 0 and 1, or false and true; or none.
@@ -52,6 +56,7 @@ def import_tables(
         drop_incomplete_rows: Leave out rows with empty entries, and cut their episodes there.
         action_low: Lowest action: one number for all, or one for each. Without it, measured.
         action_high: Highest action.
+        action_choices: Actions are one of several choices: how many there are (the column has 0, 1, ...), or the name of each.
         env_id: The Gymnasium environment to evaluate in, if there is one.
         overwrite: Replace OUT and its report if they are there.
     """
@@ -86,6 +91,7 @@ def import_tables(
         drop_incomplete_rows=drop_incomplete_rows,
         action_low=action_low,
         action_high=action_high,
+        action_choices=action_choices,
         env_id=env_id,
     )
     with progress("reading", len(find_files(files)), unit="files", enabled=len(files) > 1 or files[0].is_dir()) as bar:

@@ -10,15 +10,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from tether.data.attributes import is_plain_env_id
-from tether.data.bounds import action_bounds, measured_bounds
+from tether.data.choices import one_hot
 from tether.data.d4rl import sha256_of
 from tether.data.provenance import derivation_from_files
+from tether.data.tables.actions import Bounds, find_bounds, find_choices, look_like_choices
 from tether.data.tables.episodes import Log, RowFindings, arrange
 from tether.data.tables.files import TableFile, find_files, open_table, read_table, unit_of
 from tether.data.tables.roles import Roles, find_roles
-from tether.data.tables.values import Values, flags, labels, numbers, times
+from tether.data.tables.values import Values, chosen, flags, labels, numbers, times
 from tether.errors import TetherError
-from tether.types import Batch, Spec
+from tether.types import Batch, Spec, discrete_spec
 
 if TYPE_CHECKING:
     import pyarrow
@@ -42,6 +43,7 @@ class ImportOptions:
     drop_incomplete_rows: bool = False
     action_low: tuple[float, ...] | None = None  # one for all actions, or one each
     action_high: tuple[float, ...] | None = None
+    action_choices: tuple[str, ...] | None = None  # how many there are, or the name of each; None: those of the environment
     env_id: str | None = None
 
 
@@ -67,6 +69,7 @@ class Imported:
     columns: list[ColumnFacts]
     findings: RowFindings
     assumptions: list[str]
+    choices: tuple[str, ...] = ()  # the names of discrete actions by number; () where actions are continuous
 
 
 def import_tables(given: Sequence[Path], options: ImportOptions, on_file: Callable[[int], None] = lambda done: None) -> Imported:
@@ -81,33 +84,41 @@ def import_tables(given: Sequence[Path], options: ImportOptions, on_file: Callab
     roles = find_roles(
         files, options.observation, options.action, options.reward, terminated, options.truncated, options.episode, options.time
     )
-    log, types = _read(files, roles, options, on_file)
+    choices = find_choices(options.action_choices, options.env_id, roles.action)
+    if choices and not (options.action_low is options.action_high is None):
+        raise TetherError("choices have no bounds: leave out --action-low and --action-high")
+    log, types = _read(files, roles, choices, options, on_file)
     kept = arrange(log, options.max_gap)
     observation, action, reward = log.observation[kept.order], log.action[kept.order], log.reward[kept.order]
     ends = log.terminated[kept.order]
     if not (ends | ~kept.last).any():
         raise TetherError("no row has a successor: every episode is one row that does not terminate; is --episode right?")
-    low, high, bounds_from = _bounds(action, options)
-    attributes = {
-        "action_low": low.astype(np.float64),
-        "action_high": high.astype(np.float64),
-        "provenance": _provenance(paths, roles, options, bounds_from, kept.findings),
-    }
+    bounds = None if choices else find_bounds(action, options.action_low, options.action_high, options.env_id)
+    attributes: dict[str, Any] = {"provenance": _provenance(paths, roles, options, bounds, choices, kept.findings)}
     if options.env_id is not None:
         attributes["env_id"] = options.env_id
+    if bounds is None:
+        spec, as_stored = discrete_spec(observation.shape[1], len(choices)), one_hot(action, len(choices), paths[0])
+    else:
+        spec, as_stored = Spec(observation.shape[1], tuple(bounds.low.tolist()), tuple(bounds.high.tolist())), action
+        attributes |= {"action_low": bounds.low.astype(np.float64), "action_high": bounds.high.astype(np.float64)}
     return Imported(
-        rows=Batch(observation, action, reward, observation, ends.astype(np.float32)),
+        rows=Batch(observation, as_stored, reward, observation, ends.astype(np.float32)),
         truncated=kept.last & ~ends,
-        spec=Spec(observation.shape[1], tuple(low.tolist()), tuple(high.tolist())),
+        spec=spec,
         attributes=attributes,
         columns=_column_facts(files[0], roles, types, observation, action, reward),
         findings=kept.findings,
-        assumptions=_assumptions(roles, options, len(files), bounds_from),
+        assumptions=[
+            *_assumptions(roles, len(files), options.env_id),
+            _about_choices(choices, options) if bounds is None else _about_bounds(bounds, action, options),
+        ],
+        choices=choices,
     )
 
 
 def _read(
-    files: list[TableFile], roles: Roles, options: ImportOptions, on_file: Callable[[int], None]
+    files: list[TableFile], roles: Roles, choices: tuple[str, ...], options: ImportOptions, on_file: Callable[[int], None]
 ) -> tuple[Log, dict[str, str]]:
     parts: list[dict[str, Values]] = []
     types: dict[str, str] = {}
@@ -116,7 +127,7 @@ def _read(
         if not table.num_rows:
             raise TetherError(f"{file.name}: has no rows")
         types = types or {name: str(table.schema.field(name).type) for name in table.schema.names}
-        part = {name: _values(table, file.name, name, role) for name, role in roles.by_column.items()}
+        part = {name: _values(table, file.name, name, role, choices) for name, role in roles.by_column.items()}
         if not options.drop_incomplete_rows:
             _refuse_incomplete(part, file.name)
         parts.append(part)
@@ -147,7 +158,9 @@ def _read(
     ), types
 
 
-def _values(table: pyarrow.Table, file: str, name: str, role: str) -> Values:
+def _values(table: pyarrow.Table, file: str, name: str, role: str, choices: tuple[str, ...]) -> Values:
+    if role == "action" and choices:
+        return chosen(table.column(name), f"{file}: column {name!r}", choices)
     convert = {"terminated": flags, "truncated": flags, "episode": labels, "time": times}.get(role, numbers)
     return convert(table.column(name), f"{file}: column {name!r}")
 
@@ -190,32 +203,20 @@ def _episode_numbers(
     return np.unique(numbers + len(names) * file_of, return_inverse=True)[1]
 
 
-def _bounds(action: np.ndarray, options: ImportOptions) -> tuple[np.ndarray, np.ndarray, str]:
-    """Lowest and highest action, each (A,), in the log's own units, and where they are from."""
-    size = action.shape[1]
-    if (options.action_low is None) != (options.action_high is None):
-        raise TetherError("give both --action-low and --action-high, or neither")
-    if options.action_low is not None and options.action_high is not None:
-        sides = []
-        for name, given in (("low", options.action_low), ("high", options.action_high)):
-            if len(given) not in (1, size):
-                raise TetherError(f"--action-{name} has {len(given)} numbers; give one for all actions or one for each of {size}")
-            sides.append(np.broadcast_to(np.asarray(given, np.float32), (size,)))
-        low, high = sides
-        if not (np.isfinite([low, high]).all() and (low < high).all()):
-            raise TetherError("--action-low must be below --action-high for every action, and both finite")
-        return low, high, "given"
-    low, high, found = action_bounds(action, options.env_id)
-    return (low, high, found) if found == "environment" else (*measured_bounds(action), "measured")
-
-
 def _provenance(
-    paths: list[Path], roles: Roles, options: ImportOptions, bounds_from: str, findings: RowFindings
+    paths: list[Path],
+    roles: Roles,
+    options: ImportOptions,
+    bounds: Bounds | None,
+    choices: tuple[str, ...],
+    findings: RowFindings,
 ) -> dict[str, Any]:
     columns = {"observation": list(roles.observation), "action": list(roles.action), **roles.singles}
+    if choices:
+        columns["choices"] = list(choices)
     arguments = {
         "columns": columns,
-        "action_bounds": bounds_from,
+        **({} if bounds is None else {"action_bounds": bounds.source}),
         "episode_ids": options.episode_ids,
         "max_gap": options.max_gap,
         "drop_incomplete_rows": options.drop_incomplete_rows,
@@ -246,7 +247,7 @@ def _column_facts(
     ]
 
 
-def _assumptions(roles: Roles, options: ImportOptions, files: int, bounds_from: str) -> list[str]:
+def _assumptions(roles: Roles, files: int, env_id: str | None) -> list[str]:
     """What the log does not say and is therefore taken for granted."""
     ends = [name for name in ("terminated", "truncated") if getattr(roles, name) is not None]
     said = []
@@ -259,9 +260,22 @@ def _assumptions(roles: Roles, options: ImportOptions, files: int, bounds_from: 
         said.append("no --truncated: an episode that does not end in a terminated row was cut off, and its last row is dropped")
     if roles.terminated is None:
         said.append("--terminated none: no row is a true end; the value of what follows is learnt from everywhere")
+    if env_id is not None:
+        said.append(f"{env_id} has its observations in this order: {', '.join(roles.observation)}")
+    return said
+
+
+def _about_choices(choices: tuple[str, ...], options: ImportOptions) -> str:
+    source = f"those of {options.env_id}" if options.action_choices is None else "those given"
+    return f"actions are {len(choices)} choices, {source}; their order is that of the policy's"
+
+
+def _about_bounds(bounds: Bounds, action: np.ndarray, options: ImportOptions) -> str:
     wording = {
         "given": "action bounds are those given",
         "environment": f"action bounds are those of {options.env_id}",
         "measured": "action bounds are measured: the range of each action, widened by a hundredth on each side",
     }
-    return [*said, f"{wording[bounds_from]}; actions stay in the log's own units, and so are the policy's"]
+    number = look_like_choices(action)
+    doubt = f"; every action is a whole number, so if it is a choice, say --action-choices {number}" if number else ""
+    return f"{wording[bounds.source]}; actions stay in the log's own units, and so are the policy's{doubt}"

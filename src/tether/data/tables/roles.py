@@ -12,7 +12,7 @@ from tether.errors import TetherError, did_you_mean
 
 @dataclass(frozen=True)
 class Roles:
-    """Names of columns. Those of several columns are in natural order: obs_2 before obs_10."""
+    """Names of columns: in the order of their patterns, and those of one pattern in natural order, obs_2 before obs_10."""
 
     observation: tuple[str, ...]
     action: tuple[str, ...]
@@ -67,7 +67,7 @@ def find_roles(
 
 
 def _matching(file: TableFile, role: str, patterns: Sequence[str]) -> tuple[str, ...]:
-    chosen: set[str] = set()
+    chosen: list[str] = []
     for pattern in patterns:
         wanted = pattern.removeprefix("!")
         names = {name for name in file.schema.names if fnmatchcase(name, wanted) or file.bases.get(name) == wanted}
@@ -75,10 +75,13 @@ def _matching(file: TableFile, role: str, patterns: Sequence[str]) -> tuple[str,
         if not names:
             near = did_you_mean(wanted, {*file.schema.names, *file.bases.values()})
             raise TetherError(f"{file.name}: no column matches --{role} {pattern!r}{near}")
-        chosen = chosen - names if pattern.startswith("!") else chosen | names
+        if pattern.startswith("!"):
+            chosen = [name for name in chosen if name not in names]
+        else:
+            chosen += sorted(names.difference(chosen), key=natural_order)
     if not chosen:
         raise TetherError(f"{file.name}: --{role} {' '.join(patterns)} leaves no column")
-    return tuple(sorted(chosen, key=natural_order))
+    return tuple(chosen)
 
 
 def _refuse_double_use(

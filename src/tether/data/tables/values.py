@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -11,6 +12,7 @@ from tether.errors import TetherError
 if TYPE_CHECKING:
     import pyarrow
 
+MOST_NAMES = 12  # of choices that a message lists
 LARGEST = float(np.finfo(np.float32).max)
 
 
@@ -50,6 +52,25 @@ def flags(column: pyarrow.ChunkedArray, where: str) -> Values:
         row = int(np.argmax(strange))
         raise TetherError(f"{where} is {found.values[row]:g} in row {row + 1}, expected 0 or 1")
     return Values(found.values == 1, found.missing)
+
+
+def chosen(column: pyarrow.ChunkedArray, where: str, names: Sequence[str]) -> Values:
+    """As the number of the choice whose name stands there; whole numbers are names too."""
+    from pyarrow import types
+
+    is_text = types.is_string(column.type) or types.is_large_string(column.type) or types.is_dictionary(column.type)
+    found = labels(column, where) if is_text else numbers(column, where)
+    different, places = np.unique(found.values, return_inverse=True)
+    spelled = different.tolist() if is_text else [f"{value:.15g}" for value in different.tolist()]
+    number_of = {name: number for number, name in enumerate(names)}
+    values = np.array([number_of.get(name, -1) for name in spelled], dtype=np.float64)[places]
+    strange = ~found.missing & (values < 0)
+    if strange.any():
+        row = int(np.argmax(strange))
+        few = ", ".join(names) if len(names) <= MOST_NAMES else f"{names[0]} to {names[-1]}"
+        mend = "; name the choices instead of counting them" if is_text and names[0] == "0" else ""
+        raise TetherError(f"{where} is {spelled[places[row]]!r} in row {row + 1}, expected one of {few}{mend}")
+    return Values(values, found.missing)
 
 
 def labels(column: pyarrow.ChunkedArray, where: str) -> Values:
