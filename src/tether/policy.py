@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,7 @@ KIND = "tether policy"
 
 
 @jax.jit
-def act(actor: Actor | Greedy, observation: jax.Array) -> jax.Array:
+def act(actor: Callable[[jax.Array], jax.Array], observation: jax.Array) -> jax.Array:
     """The compiled policy, shared by all policies of one shape. Discrete actions are one-hot rows."""
     return actor(observation)
 

@@ -7,12 +7,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from problems import as_dataset, two_blobs
+from problems import ROWS, SPEC, as_dataset, transitions, two_blobs
 
 from tether.bonuses import CVAE, RND, Count
 from tether.errors import TetherError
 from tether.experiments.bonus_lab import parse_entries, run_lab
 from tether.training.fit import fit_bonus
+from tether.types import discrete_spec
 
 DATASET = as_dataset(two_blobs())
 TINY = "cvae:hidden_sizes=16x16:steps=200:learning_rate=3e-3,count:bits=10"
@@ -94,3 +95,26 @@ def test_a_lab_that_asks_for_something_else_starts_over(tmp_path: Path, monkeypa
     monkeypatch.setattr("tether.experiments.bonus_lab.fit_bonus", counted)
     run_lab(entries, DATASET, tmp_path, probe_steps=4, seed=0, say=lambda text: None)
     assert fits == [1]
+
+
+def test_choices_are_probed_by_the_lowest_bonus_and_shown_at_several_observations(tmp_path: Path):
+    # Two observations only. At the one choice 0 was always taken, at the other choice 2; choice 1 never.
+    side = np.arange(ROWS) % 2
+    observation = np.repeat(2.0 * side[:, None] - 1.0, SPEC.observation_size, axis=1)
+    rows = transitions(np.eye(3)[2 * side], 0.0, 0.0, observation)
+    dataset = as_dataset(rows, spec=discrete_spec(SPEC.observation_size, 3))
+    entries = parse_entries("count-exact", 0)
+    (found,) = run_lab(entries, dataset, tmp_path, probe_steps=300, seed=0, say=lambda text: None)
+    assert list(found.scores) == ["data", "shuffled", "uniform", "other"]
+    assert found.record["kinds"]["other"] == found.record["kinds"]["other"] | {"auroc": 1.0, "false_positives": 0.0}
+    assert found.record["sampling"]["auroc_other_one_draw"] == 1.0
+    # One-hot rows that differ are at a squared distance of 2, and two in three uniform choices differ.
+    assert (found.record["probe"]["probe"], found.record["probe"]["cloning"]) == (0.0, 0.0)
+    assert found.record["probe"]["uniform"] == pytest.approx(4 / 3, abs=0.15)
+    assert found.slice.discrete
+    assert found.slice.scores.shape == (12, 3)
+    np.testing.assert_array_equal(found.slice.scores.argmin(axis=1), found.slice.marks["recorded action"])
+    (again,) = run_lab(entries, dataset, tmp_path, probe_steps=300, seed=0, say=lambda text: None)
+    assert again.slice.discrete
+    for label, chosen in found.slice.marks.items():
+        np.testing.assert_array_equal(again.slice.marks[label], chosen)

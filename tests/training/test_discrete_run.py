@@ -99,9 +99,12 @@ def test_agents_of_the_other_kind_are_refused_and_nothing_is_left(cartpole: Path
         tether.train(tether.DQN(), tether.load_dataset("halfcheetah-medium-tether"), steps=100)
 
 
-def test_the_lab_says_that_it_is_for_continuous_actions(cartpole: Path, tmp_path: Path, capsys):
-    assert main(["bonus", str(cartpole), "--out", str(tmp_path / "lab")]) == 2
-    assert "cartpole has discrete actions, which the lab's probe and pictures are not for" in capsys.readouterr().err
+def test_the_lab_compares_choices(cartpole: Path, tmp_path: Path, capsys):
+    out = tmp_path / "lab"
+    assert main(["bonus", str(cartpole), "--bonuses", "count:bits=8", "--out", str(out), "--probe-steps", "10"]) == 0
+    heading = next(line for line in capsys.readouterr().out.splitlines() if "shuffled" in line)
+    assert heading.split() == ["┃", "bonus", "┃", "shuffled", "┃", "uniform", "┃", "other", "┃", "probe", "┃", "fit", "s", "┃"]
+    assert {path.name for path in out.iterdir()} >= {"bonus.json", "histograms.png", "slices.png"}
 
 
 def test_the_notebook_trains_and_carries_on(cartpole: Path):

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 ALL = "cvae,rnd,rnd-film,count,classifier,forward"
-SHOWN_KINDS = ("shuffled", "uniform", "noise 0.25", "noise 0.5", "noise 1")
+SHOWN_KINDS = ("shuffled", "uniform", "other", "noise 0.25", "noise 0.5", "noise 1")  # those of them that there are
 
 
 def bonus(dataset: str, /, bonuses: str = ALL, out: Path = Path("bonus-lab"), seed: int = 0, probe_steps: int = 10_000) -> None:
@@ -14,7 +14,8 @@ def bonus(dataset: str, /, bonuses: str = ALL, out: Path = Path("bonus-lab"), se
 
     Each is fitted (once: fits are cached) and scores observations of held-out episodes with the recorded action, a shuffled one,
     a uniform one, and the recorded one with noise. Then an actor follows the bonus alone: its distance from the recorded actions
-    is compared with that of behaviour cloning (share 0) and of chance (share 1).
+    is compared with that of behaviour cloning (share 0) and of chance (share 1). Discrete actions are compared with shuffled and
+    uniform ones and with any other than the recorded; the probe then takes the choice with the lowest bonus.
 
     Writes bonus.json, histograms.png and slices.png. Interrupted, the same command goes on where it stopped.
 
@@ -22,6 +23,7 @@ def bonus(dataset: str, /, bonuses: str = ALL, out: Path = Path("bonus-lab"), se
         tether bonus halfcheetah-medium-tether
         tether bonus hopper_medium-v2.hdf5 --bonuses cvae,rnd,rnd-film --out lab/hopper
         tether bonus hopper_medium-v2.hdf5 --bonuses cvae,cvae:elbo=sum,cvae:hidden_sizes=256x256
+        tether bonus cartpole.hdf5 --bonuses rnd,count,count-exact
 
     Args:
         dataset: A dataset: a name (see `tether data list`), a path to an HDF5 file in the D4RL layout, or minari:ID.
@@ -44,16 +46,12 @@ def bonus(dataset: str, /, bonuses: str = ALL, out: Path = Path("bonus-lab"), se
         raise TetherError(f"--probe-steps is {probe_steps}; it must be at least 1")
     entries = parse_entries(bonuses, seed)
     loaded = load_dataset(dataset)
-    if loaded.spec.discrete:
-        raise TetherError(
-            f"{loaded.name} has discrete actions, which the lab's probe and pictures are not for; "
-            "`tether train --agent dqn` says how well a bonus tells them apart"
-        )
     with storage.exclusive(out):
         findings = run_lab(entries, loaded, out, probe_steps, seed, print)
-        shown = {f.label: {kind: f.scores[kind] for kind in ("data", *SHOWN_KINDS)} for f in findings}
+        shown = {f.label: {kind: f.scores[kind] for kind in ("data", *SHOWN_KINDS) if kind in f.scores} for f in findings}
         draw_histogram_panels(shown, out / "histograms.png", f"bonus of held-out pairs of {loaded.name}")
-        draw_slices({f.label: f.slice for f in findings}, out / "slices.png", f"bonus around a recorded action of {loaded.name}")
+        where = "of every choice at observations" if loaded.spec.discrete else "around a recorded action"
+        draw_slices({f.label: f.slice for f in findings}, out / "slices.png", f"bonus {where} of {loaded.name}")
         report = {
             "dataset": {"name": loaded.name, "sha256": loaded.sha256, "transitions": loaded.size},
             "seed": seed,
@@ -72,10 +70,11 @@ def _table(report: dict[str, Any]) -> Any:
     title = f"{report['dataset']['name']}: AUROC; the probe's distance (0 as cloning, 1 as chance)"
     table = Table(title=title, title_justify="left")
     table.add_column("bonus", overflow="fold", min_width=10)
-    for column in (*(kind.replace("noise ", "± ") for kind in SHOWN_KINDS), "probe", "fit s"):
+    shown = [kind for kind in SHOWN_KINDS if kind in report["bonuses"][0]["kinds"]]
+    for column in (*(kind.replace("noise ", "± ") for kind in shown), "probe", "fit s"):
         table.add_column(column, justify="right", no_wrap=True)
     for record in report["bonuses"]:
-        aurocs = (f"{record['kinds'][kind]['auroc']:.3f}" for kind in SHOWN_KINDS)
+        aurocs = (f"{record['kinds'][kind]['auroc']:.3f}" for kind in shown)
         probe = f"{record['probe']['share']:.2f}" if record["probe"] else "-"
         table.add_row(record["bonus"], *aurocs, probe, f"{record['fit_seconds']:.0f}")
     return table

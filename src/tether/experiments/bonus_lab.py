@@ -30,6 +30,7 @@ from tether.training.fit import FittedBonus, cache_folder, fit_bonus, fit_name, 
 HELD_OUT = 0.05  # also of a bonus that holds nothing out for itself
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 SLICE_POINTS = 41
+SLICE_ROWS = 12  # observations at which the bonus of every choice is shown
 DRAWS = 16  # of a bonus that samples, as the CVAE does its latent
 DRAWN_PAIRS = 2_000
 RATE_ROWS = 100_000
@@ -105,8 +106,10 @@ def _examine(
         fitted = fit_bonus(entry.bonus, dataset, cache_folder(), lambda step, record: bar.update(step, **record))
     observation, actions = pairs_by_kind(held_out, seed)
     scores = {kind: fitted.score(observation, action, seed) for kind, action in actions.items()}
-    probed = None
-    if entry.bonus.has_action_gradient:
+    probed: Any = None
+    if dataset.spec.discrete:
+        probed = probe.Lowest(fitted.penalty, dataset.spec.action_size)
+    elif entry.bonus.has_action_gradient:
         with progress(f"probing {entry.label}", probe_steps) as bar:
             probed = probe.probe(fitted, kept, probe_steps, seed, bar.update)
     record = {
@@ -122,7 +125,8 @@ def _examine(
     if probed is not None:
         found = probe.distances(probed, cloned, held_out, seed)
         record["probe"] = asdict(found) | {"share": found.share}
-    return Finding(entry.label, record, scores, _slice(fitted, held_out, probed, cloned, seed))
+    look = _choices if dataset.spec.discrete else _slice
+    return Finding(entry.label, record, scores, look(fitted, held_out, probed, cloned, seed))
 
 
 def _summary(data: np.ndarray, values: np.ndarray) -> dict[str, Any]:
@@ -141,13 +145,14 @@ def _sampling(fitted: FittedBonus, observation: np.ndarray, actions: dict[str, n
     def draws(kind: str) -> np.ndarray:
         return np.stack([fitted.score(observation[few], actions[kind][few], draw) for draw in range(DRAWS)]).astype(float)
 
-    data, noisy = draws("data"), draws("noise 0.25")
+    near = "noise 0.25" if "noise 0.25" in actions else "other"
+    data, noisy = draws("data"), draws(near)
     return {
         "mean": float(data.mean()),
         "std_of_a_draw": float(data.std(axis=0).mean()),  # 0 for a bonus that does not sample
         "std_between_pairs": float(data.mean(axis=0).std()),
-        "auroc_noise_0.25_one_draw": auroc(data[0], noisy[0]),
-        "auroc_noise_0.25_mean_of_draws": auroc(data.mean(axis=0), noisy.mean(axis=0)),
+        f"auroc_{near.replace(' ', '_')}_one_draw": auroc(data[0], noisy[0]),
+        f"auroc_{near.replace(' ', '_')}_mean_of_draws": auroc(data.mean(axis=0), noisy.mean(axis=0)),
     }
 
 
@@ -180,11 +185,27 @@ def _slice(fitted: FittedBonus, held_out: Dataset, probed: Any, cloned: Any, see
     return Slice(axes, np.mean(draws, axis=0).reshape((SLICE_POINTS,) * len(axes)), marks)
 
 
+def _choices(fitted: FittedBonus, held_out: Dataset, probed: Any, cloned: Any, seed: int) -> Slice:
+    """Every choice at a few recorded observations."""
+    rows = np.random.default_rng(seed).permutation(held_out.size)[:SLICE_ROWS]
+    number = held_out.spec.action_size
+    observation = np.asarray(held_out.transitions.observation)[rows]
+    every_choice = np.tile(np.eye(number, dtype=np.float32), (len(rows), 1))
+    draws = [fitted.score(np.repeat(observation, number, axis=0), every_choice, draw) for draw in range(DRAWS)]
+    taken = np.asarray(held_out.transitions.action)[rows], act(cloned, observation), act(probed, observation)
+    marks = {label: np.argmax(np.asarray(actions), axis=1) for label, actions in zip(MARKS, taken, strict=True)}
+    return Slice([np.arange(number), np.arange(len(rows))], np.mean(draws, axis=0).reshape(len(rows), number), marks, True)
+
+
 def _write(place: Path, finding: Finding, identity: dict[str, Any]) -> None:
     tensors = {f"scores/{kind}": values for kind, values in finding.scores.items()}
     tensors |= {f"axis/{number}": axis for number, axis in enumerate(finding.slice.axes)}
     tensors |= {"slice": finding.slice.scores} | {f"mark/{label}": action for label, action in finding.slice.marks.items()}
-    storage.write_tensors(place, tensors, {"record": json.dumps(finding.record), "identity": json.dumps(identity)})
+    storage.write_tensors(
+        place,
+        tensors,
+        {"record": json.dumps(finding.record), "discrete": json.dumps(finding.slice.discrete), "identity": json.dumps(identity)},
+    )
 
 
 def _read(place: Path, label: str, identity: dict[str, Any]) -> Finding | None:
@@ -198,4 +219,4 @@ def _read(place: Path, label: str, identity: dict[str, Any]) -> Finding | None:
     scores = {kind: tensors[f"scores/{kind}"] for kind in record["kinds"]}
     axes = [tensors[name] for name in sorted(tensors) if name.startswith("axis/")]
     marks = {label: tensors[f"mark/{label}"] for label in MARKS if f"mark/{label}" in tensors}
-    return Finding(label, record, scores, Slice(axes, tensors["slice"], marks))
+    return Finding(label, record, scores, Slice(axes, tensors["slice"], marks, json.loads(metadata.get("discrete", "false"))))

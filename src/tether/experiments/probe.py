@@ -2,7 +2,7 @@
 
 A bonus that tells pairs apart may still lead an actor astray: it must also have its low places where the data is, and slopes that
 lead there. The probe starts as TD3's actor does and follows the bonus alone; behaviour cloning, the same actor led by the data
-itself, is what it can hope for.
+itself, is what it can hope for. Of discrete actions it takes the one with the lowest bonus, and there is nothing to learn.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -19,9 +20,9 @@ import optax
 
 from tether.agents import BC
 from tether.agents.td3 import ACTIVATIONS, TD3
-from tether.bonuses import Bonus, NoBonus
+from tether.bonuses import Bonus, FrozenBonus, NoBonus
 from tether.data.dataset import Dataset
-from tether.networks import Actor, make_actor
+from tether.networks import Actor, Greedy, make_actor, penalties
 from tether.optimisation import adam_init, adam_step
 from tether.policy import act
 from tether.training.epoch import initial_state, run_keys, sample_rows, train_epoch
@@ -35,11 +36,14 @@ OnEpoch = Callable[[int], None]
 
 @dataclass(frozen=True)
 class Distances:
-    """Mean squared distance to the recorded actions of held-out episodes, summed over action dimensions."""
+    """Mean squared distance to the recorded actions of held-out episodes, summed over action dimensions.
+
+    Of discrete actions, which are one-hot rows, it is twice the share that differs.
+    """
 
     probe: float
     cloning: float  # BC's, as many gradient steps
-    uniform: float  # of actions drawn uniformly within the bounds
+    uniform: float  # of actions drawn uniformly within the bounds, or from the choices
 
     @property
     def share(self) -> float:
@@ -81,7 +85,19 @@ def _descend(
     return jax.lax.scan(one, carry, step + jnp.arange(count))[0]
 
 
-def clone(kept: Dataset, steps: int, seed: int, on_epoch: OnEpoch) -> Actor:
+class Lowest(eqx.Module):
+    """The probe of discrete actions: the choice with the lowest bonus."""
+
+    penalty: FrozenBonus
+    choices: int = eqx.field(static=True)
+
+    def __call__(self, observation: jax.Array) -> jax.Array:
+        """`(B, O) -> (B, A)`, one-hot."""
+        scores = penalties(self.penalty, observation, self.choices, jax.random.key(0))
+        return jax.nn.one_hot(jnp.argmin(scores, axis=1), self.choices)
+
+
+def clone(kept: Dataset, steps: int, seed: int, on_epoch: OnEpoch) -> Actor | Greedy:
     """Behaviour cloning for as many gradient steps."""
     agent = BC()
     state = initial_state(agent, (), kept.spec, seed)
@@ -94,10 +110,14 @@ def clone(kept: Dataset, steps: int, seed: int, on_epoch: OnEpoch) -> Actor:
     return state.agent.actor
 
 
-def distances(probed: Actor, cloned: Actor, held_out: Dataset, seed: int) -> Distances:
+def distances(probed: Actor | Lowest, cloned: Actor | Greedy, held_out: Dataset, seed: int) -> Distances:
     """Of all three from the recorded actions."""
     observation, action = (np.asarray(held_out.transitions[column]) for column in (0, 1))
-    uniform = np.random.default_rng(seed).uniform(held_out.spec.action_low, held_out.spec.action_high, action.shape)
+    random, spec = np.random.default_rng(seed), held_out.spec
+    if spec.discrete:
+        uniform = np.eye(spec.action_size)[random.integers(spec.action_size, size=len(action))]
+    else:
+        uniform = random.uniform(spec.action_low, spec.action_high, action.shape)
 
     def distance(other: np.ndarray) -> float:
         return float(np.mean(np.sum(np.square(other - action), axis=1)))

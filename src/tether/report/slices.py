@@ -1,4 +1,4 @@
-"""The landscape of a bonus around one recorded action: is it one that an actor can follow?"""
+"""The landscape of a bonus around one recorded action, or over the choices: is it one that an actor can follow?"""
 
 from __future__ import annotations
 
@@ -17,15 +17,20 @@ if TYPE_CHECKING:
 
 LEVELS = 12
 IN_A_ROW = 3
+MARKERS, MARK_COLOURS = "*oX", ("#FFFFFF", "#E69F00", "#D55E00")
 
 
 @dataclass(frozen=True)
 class Slice:
-    """The bonus over the first two action dimensions (or the only one); the others stay as recorded."""
+    """The bonus over the first two action dimensions (or the only one); the others stay as recorded.
 
-    axes: list[np.ndarray]  # one or two: the values of each dimension
-    scores: np.ndarray  # (second, first), or (first,)
-    marks: dict[str, np.ndarray]  # actions to mark, by what they are
+    Of discrete actions: over all choices, at a few observations.
+    """
+
+    axes: list[np.ndarray]  # one or two: the values of each dimension; or the choices and the observations, by number
+    scores: np.ndarray  # (second, first), or (first,); or (observations, choices)
+    marks: dict[str, np.ndarray]  # by what they are: the action to mark; or of each observation, the number of the choice
+    discrete: bool = False
 
 
 def draw_slices(slices: dict[str, Slice], path: Path | str, title: str) -> None:
@@ -44,7 +49,7 @@ def slices_figure(slices: dict[str, Slice], title: str) -> Figure:
         figure = Figure(figsize=(1.0 + 4.2 * columns, 1.2 + 3.9 * rows), layout="constrained")
         panels = figure.subplots(rows, columns, squeeze=False).ravel()
         for axes, (bonus, slice_) in zip(panels, slices.items(), strict=False):
-            _draw(figure, axes, slice_)
+            (_draw_choices if slice_.discrete else _draw)(figure, axes, slice_)
             axes.set_title(bonus)
         for axes in panels[len(slices) :]:
             axes.set_visible(False)
@@ -68,6 +73,22 @@ def _draw(figure: Figure, axes: Axes, slice_: Slice) -> None:
             axes.contour(*slice_.axes, slice_.scores, levels=LEVELS, colors="white", linewidths=0.6, alpha=0.6)
         figure.colorbar(shades, ax=axes, label="bonus")
         axes.set_ylabel("second action")
-    for (label, action), marker, colour in zip(slice_.marks.items(), "*oX", ("#FFFFFF", "#E69F00", "#D55E00"), strict=False):
+    for (label, action), marker, colour in zip(slice_.marks.items(), MARKERS, MARK_COLOURS, strict=False):
         height = np.interp(action[0], slice_.axes[0], slice_.scores) if len(slice_.axes) == 1 else action[1]
         axes.plot(action[0], height, marker, color=colour, markeredgecolor="black", markersize=13, label=label, clip_on=False)
+
+
+def _draw_choices(figure: Figure, axes: Axes, slice_: Slice) -> None:
+    choices, observations = slice_.axes
+    axes.grid(False)
+    shades = axes.pcolormesh(choices, observations, slice_.scores, cmap="viridis", vmin=0.0, shading="nearest")
+    figure.colorbar(shades, ax=axes, label="bonus")
+    axes.locator_params(axis="x", integer=True)
+    axes.set_yticks([])
+    axes.set_xlabel("choice")
+    axes.set_ylabel("observation")
+    # Side by side, as all of them may mark the same choice.
+    shift = 0.25 if len(slice_.marks) > 1 else 0.0
+    places = np.linspace(-shift, shift, len(slice_.marks))
+    for (label, chosen), place, marker, colour in zip(slice_.marks.items(), places, MARKERS, MARK_COLOURS, strict=False):
+        axes.plot(chosen + place, observations, marker, color=colour, markeredgecolor="black", markersize=8, label=label)
