@@ -143,7 +143,7 @@ def test_a_diverging_training_stops(config: RunConfig, dataset: Dataset, bonus: 
 def test_an_evaluation_has_raw_returns_and_scores_where_there_is_a_reference(finished_run: Path):
     policy = tether.load_policy(finished_run)
     found = tether.evaluate(policy, episodes=2)
-    stored = json.loads((finished_run / "result.json").read_text())["evaluations"][-1]["evaluation"]["online"]
+    stored = json.loads((finished_run / "result.json").read_text())["evaluations"][-1]["evaluation"]["target"]
     assert found["returns"].tolist() == stored["returns"]  # the same starts and the same policy
     assert found["lengths"].tolist() == stored["lengths"]
     assert found["env_id"] == "InvertedDoublePendulum-v5"

@@ -72,10 +72,10 @@ def test_the_policy_of_a_run_is_found_by_its_folder(finished_run):
     loaded = tether.load_policy(finished_run)
     tensors, _ = storage.read_tensors(finished_run / "checkpoint.safetensors")
     for layer, weights in enumerate(loaded.actor.network.weights):
-        assert np.asarray(weights).tobytes() == tensors[f"agent/actor/network/weights/{layer}"].tobytes()
+        assert np.asarray(weights).tobytes() == tensors[f"agent/target_actor/network/weights/{layer}"].tobytes()
     assert (loaded.spec.action_low, loaded.spec.action_high) == ((-1.0,), (1.0,))
     assert loaded.about["env_id"] == "InvertedDoublePendulum-v5"
-    assert (loaded.about["step"], loaded.about["policy"], loaded.about["dataset"]) == (3000, "online", "pendulum")
+    assert (loaded.about["step"], loaded.about["policy"], loaded.about["dataset"]) == (3000, "target", "pendulum")
 
 
 def test_a_checkpoint_is_not_a_policy(finished_run):

@@ -34,7 +34,7 @@ def test_every_policy_is_shown_and_the_runs_own_is_marked(finished_run: Path, ca
     assert cli.main(["evaluate", str(finished_run), "--episodes", "2"]) == 0
     out = " ".join(capsys.readouterr().out.split())  # the title may be wrapped
     assert "at step 3,000: 2 episodes of InvertedDoublePendulum-v5 from seed 20,000, mean ± std over episodes" in out
-    for text in ("online (the run's)", "target", "ema", "no reference"):
+    for text in ("online", "target (the run's)", "ema", "no reference"):
         assert text in out
     assert snapshot(finished_run) == before
 
@@ -46,7 +46,7 @@ def test_json_has_the_raw_returns(finished_run: Path, capsys: pytest.CaptureFixt
         "step": 3000,
         "env_id": "InvertedDoublePendulum-v5",
         "seed": 10000,
-        "policy": "online",
+        "policy": "target",
     }
     # From the starts of the training's evaluations come the same episodes.
     last = json.loads((finished_run / "result.json").read_text())["evaluations"][-1]["evaluation"]
@@ -85,7 +85,7 @@ def test_an_episode_is_recorded(finished_run: Path, tmp_path: Path, capsys, monk
     except TetherError as error:
         pytest.skip(str(error))
     assert cli.main(["evaluate", str(finished_run), "--episodes", "1", "--render", str(tmp_path / "fall.gif")]) == 0
-    assert f"{tmp_path / 'fall.gif'}: one episode of the online policy, return " in capsys.readouterr().out
+    assert f"{tmp_path / 'fall.gif'}: one episode of the target policy, return " in capsys.readouterr().out
     with Image.open(tmp_path / "fall.gif") as film:
         assert film.format == "GIF"
         assert film.n_frames > 1

@@ -21,7 +21,7 @@ TARGET_SCORE = {
     "last_ten": {"mean": 45.0, "std": 4.0},
     "best": {"mean": 55.0, "std": 1.5, "step": 1000},
 }
-CONFIG = {"agent": {"discount": 0.99}}
+CONFIG = {"agent": {"discount": 0.99}, "evaluation": {"policy": "online"}}
 TRAINING = [
     {"step": 1000, "critic/loss": 0.5, "critic/q": 10.0, "critic/bonus": 0.2, "actor/bonus": 0.4},
     {"step": 2000, "critic/loss": 0.25, "critic/q": 20.0, "critic/bonus": 0.1, "actor/bonus": 0.2},

@@ -22,7 +22,7 @@ def test_a_finished_run_has_its_records_by_kind(make_run: MakeRun):
     run = make_run()
     assert run.name == "hopper-s0"
     assert run.env_id == "Hopper-v4"
-    assert run.config == {"agent": {"discount": 0.99}}
+    assert run.config == {"agent": {"discount": 0.99}, "evaluation": {"policy": "online"}}
     assert run.fit == [{"fit_step": 1000, "bonus/loss": 0.7}]
     steps, losses = run.series("critic/loss")
     np.testing.assert_array_equal(steps, [1000, 2000])
@@ -54,7 +54,7 @@ def test_an_unfinished_run_is_read_as_far_as_it_got(make_run: MakeRun):
     run = make_run(finished=False)
     assert run.result is None
     assert run.policy == "online"
-    assert run.config == {"agent": {"discount": 0.99}}
+    assert run.config == {"agent": {"discount": 0.99}, "evaluation": {"policy": "online"}}
     assert run.scores() is None
     np.testing.assert_array_equal(run.returns()[0], [1000, 2000])
     assert read_run(run.path, env_id="Hopper-v4").scores() is not None
@@ -71,7 +71,7 @@ def test_a_result_alone_is_enough(make_run: MakeRun):
     path = make_run().path
     (path / "config.json").unlink()
     (path / "metrics.jsonl").unlink()
-    assert read_run(path).config == {"agent": {"discount": 0.99}}
+    assert read_run(path).config == {"agent": {"discount": 0.99}, "evaluation": {"policy": "online"}}
 
 
 def test_what_is_not_a_run_is_refused_by_name(tmp_path: Path, make_run: MakeRun):

@@ -59,7 +59,7 @@ def test_every_evaluation_sets_the_value_beside_what_it_was_worth(finished: Path
 
 def test_the_value_is_that_of_the_policy_at_the_start(finished: Path):
     policy = tether.load_policy(finished)
-    last = storage.read_jsonl(finished / "metrics.jsonl")[-1]["evaluation"]["online"]
+    last = storage.read_jsonl(finished / "metrics.jsonl")[-1]["evaluation"]["target"]
     from tether.evaluation.environments import make_environment
 
     environment = make_environment("CartPole-v1")
@@ -74,7 +74,7 @@ def test_the_policy_file_acts_as_the_run_did(finished: Path):
     assert policy.actor.penalty.bonus.predictor_sizes == (16, 16)
     assert float(policy.actor.weight) == 1.0
     found = tether.evaluate(policy, episodes=2)
-    last = storage.read_jsonl(finished / "metrics.jsonl")[-1]["evaluation"]["online"]
+    last = storage.read_jsonl(finished / "metrics.jsonl")[-1]["evaluation"]["target"]
     assert found["returns"].tolist() == last["returns"]
 
 

@@ -36,15 +36,15 @@ def result(pendulum_file: Path, tmp_path: Path) -> dict[str, Any]:
 
 
 def test_scores_are_last_last_ten_and_best(result: dict[str, Any]):
-    assert result["policy"] == "online"
+    assert result["policy"] == "target"
     assert result["score_unit"] == "return"
     assert result["score"] == {
-        "last": {"mean": 2.0, "std": 0.0},
-        "last_ten": {"mean": 2.0, "std": math.sqrt(0.5)},  # of 1, 3, 2, 2
-        "best": {"mean": 2.0, "std": 1.0, "step": 200},  # the earlier of two equal means
+        "last": {"mean": 6.0, "std": 2.0},
+        "last_ten": {"mean": 3.0, "std": math.sqrt(11.0)},  # of 0, 0, 4, 8
+        "best": {"mean": 6.0, "std": 2.0, "step": 1000},
     }
-    assert result["score_by_policy"]["online"] == result["score"]
-    assert result["score_by_policy"]["target"]["best"] == {"mean": 6.0, "std": 2.0, "step": 1000}
+    assert result["score_by_policy"]["target"] == result["score"]
+    assert result["score_by_policy"]["online"]["best"] == {"mean": 2.0, "std": 1.0, "step": 200}  # the earlier of two equal means
     assert result["score_by_policy"]["ema"]["best"] == {"mean": 9.0, "std": 0.0, "step": 200}
 
 

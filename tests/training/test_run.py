@@ -97,7 +97,7 @@ def test_the_result_has_what_a_table_needs(finished_run: Path, pendulum_file: Pa
     for record in result["evaluations"]:
         assert set(record["evaluation"]) == {"online", "target", "ema"}
         assert all(len(facts["returns"]) == len(facts["lengths"]) == 2 for facts in record["evaluation"].values())
-    last = result["evaluations"][-1]["evaluation"]["online"]["returns"]
+    last = result["evaluations"][-1]["evaluation"]["target"]["returns"]
     assert result["score"]["last"] == {"mean": float(np.mean(last)), "std": float(np.std(last))}
     assert 0 < result["wall_time_seconds"] < 3600
     assert result["updates_per_second"] > 1

@@ -34,8 +34,9 @@ class Run:
 
     @property
     def policy(self) -> str:
-        """Which of the evaluated policies is the run's own; the online one until the result says otherwise."""
-        return self.result["policy"] if self.result else "online"
+        """Which of the evaluated policies is the run's own."""
+        said = self.result or self.config.get("evaluation", {})
+        return str(said.get("policy", "target"))
 
     def series(self, metric: str) -> tuple[np.ndarray, np.ndarray]:
         """Steps and values of a training metric; both empty if the run does not have it."""
