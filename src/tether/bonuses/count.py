@@ -33,19 +33,13 @@ class Count:
     """Every knob of the bonus."""
 
     has_action_gradient: ClassVar[bool] = False
+    steps: ClassVar[int] = 0  # `init` counts
+    batch_size: ClassVar[int] = 1
 
     bits: int = 16  # 2 ** bits buckets, as many for each discrete action
     unseen: float = 2.0  # of an empty bucket; one row scores 1
     held_out: float = 0.05  # share of the episodes that are not counted, to judge it by
     seed: int = 0  # of the projections
-
-    @property
-    def steps(self) -> int:
-        return 0
-
-    @property
-    def batch_size(self) -> int:
-        return 1
 
     def init(self, key: Key, spec: Spec, transitions: Batch) -> CountState:
         projection = jax.random.normal(key, (spec.observation_size + spec.action_size, self.bits))

@@ -33,18 +33,12 @@ class CountExact:
     """Every knob of the bonus."""
 
     has_action_gradient: ClassVar[bool] = False
+    steps: ClassVar[int] = 0  # `init` counts
+    batch_size: ClassVar[int] = 1
 
     unseen: float = 100.0  # of a pair that the data does not have; 1 / (1 - discount)
     held_out: float = 0.0  # share of the episodes that are not counted, to judge it by; to an agent they are then unseen
     seed: int = 0  # of the hash
-
-    @property
-    def steps(self) -> int:
-        return 0
-
-    @property
-    def batch_size(self) -> int:
-        return 1
 
     def init(self, key: Key, spec: Spec, transitions: Batch) -> CountExactState:
         salts = jax.random.bits(key, (2, spec.observation_size + spec.action_size), jnp.uint32)

@@ -16,22 +16,10 @@ class NoBonus:
     """Nothing to set."""
 
     has_action_gradient: ClassVar[bool] = True  # zero, which is as good as any: nothing is to be followed
-
-    @property
-    def steps(self) -> int:
-        return 0
-
-    @property
-    def batch_size(self) -> int:
-        return 1
-
-    @property
-    def held_out(self) -> float:
-        return 0.0
-
-    @property
-    def seed(self) -> int:
-        return 0
+    steps: ClassVar[int] = 0
+    batch_size: ClassVar[int] = 1
+    held_out: ClassVar[float] = 0.0
+    seed: ClassVar[int] = 0
 
     def init(self, key: Key, spec: Spec, transitions: Batch) -> tuple[()]:
         return ()

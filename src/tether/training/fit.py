@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from tether import storage
-from tether.bonuses import BONUSES, Bonus, FrozenBonus
+from tether.bonuses import BONUSES, Bonus, Count, CountExact, FrozenBonus
 from tether.data.dataset import Dataset
 from tether.data.transforms import split_episodes
 from tether.errors import TetherError
@@ -91,8 +91,8 @@ def fit_bonus(bonus: Bonus, dataset: Dataset, cache: Path | None = None, on_epoc
         state, report = _read(place, template)
         return FittedBonus(bonus, state, dataset.spec, report)
 
-    if isinstance(bonus, BONUSES["count"]) and is_sampled(kept.transitions):
-        raise TetherError(f"the bonus count needs every row in memory, and {dataset.name} is too large; choose another bonus")
+    if isinstance(bonus, Count | CountExact) and is_sampled(kept.transitions):
+        raise TetherError(f"a bonus that counts needs every row in memory, and {dataset.name} is too large; choose another bonus")
     with closing(Rows(kept.transitions)) as rows:
         state, report = _fit(bonus, dataset.spec, rows, held_out, place, key_init, key_steps, on_epoch)
     return FittedBonus(bonus, state, dataset.spec, report)
