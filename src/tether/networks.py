@@ -184,12 +184,6 @@ class Greedy(eqx.Module):
         outputs = self.network(observation)
         return jax.nn.one_hot(jnp.argmax(self.penalised(observation, outputs), axis=-1), outputs.shape[1])
 
-    def value(self, observation: jax.Array) -> jax.Array:
-        """The network's output for the action taken, without the bonus: `(B, O) -> (B,)`."""
-        outputs = self.network(observation)
-        chosen = jnp.argmax(self.penalised(observation, outputs), axis=-1)
-        return jnp.take_along_axis(outputs, chosen[:, None], axis=1)[:, 0]
-
     def penalised(self, observation: jax.Array, outputs: jax.Array) -> jax.Array:
         if self.penalty is None or self.weight is None:
             return outputs

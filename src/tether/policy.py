@@ -28,12 +28,6 @@ def act(actor: Callable[[jax.Array], jax.Array], observation: jax.Array) -> jax.
     return actor(observation)
 
 
-@jax.jit
-def greedy_value(actor: Greedy, observation: jax.Array) -> jax.Array:
-    """The Q-value of the action taken, `(B,)`."""
-    return actor.value(observation)
-
-
 @dataclass(frozen=True)
 class Policy:
     """`policy(observation)` gives the action, for one observation `(O,)` or a batch `(B, O)`; discrete actions are whole numbers.

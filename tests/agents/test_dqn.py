@@ -100,8 +100,8 @@ def test_acting_subtracts_the_bonus_and_its_value_does_not():
     # s = 1: (1, 1.5, -10).  s = 1.9: (1.9 - 1.8, 1.5, .).  s = 4: (-2, 1.5, .).  Alone: (1, 2), (1.9, 2), (4, 2).
     np.testing.assert_array_equal(held(observation), [1, 1, 1])
     np.testing.assert_array_equal(free(observation), [1, 1, 0])
-    np.testing.assert_allclose(policies["online"].value(observation), [2.0, 2.0, 2.0])
-    np.testing.assert_allclose(policies["unpenalised"].value(observation), [2.0, 2.0, 4.0])
+    for name, value in (("online", [2.0, 2.0, 2.0]), ("unpenalised", [2.0, 2.0, 4.0])):
+        np.testing.assert_allclose(AGENT.value(state(), observation, policies[name](observation)), value)
 
 
 def test_it_finds_the_better_choice_in_each_state():

@@ -51,7 +51,7 @@ def test_small_values_are_not_drawn_beside_a_limit_far_above(make_run):
 
 
 def test_runs_without_values_are_an_error(groups):
-    with pytest.raises(TetherError, match="no run has Q-values at its evaluations; runs of dqn do"):
+    with pytest.raises(TetherError, match="no run has Q-values at its evaluations; those of td3 and dqn do"):
         find_promises({"bc": groups["bc"]})
     with pytest.raises(TetherError, match="no run has Q-values"):
         find_promises(groups, policy="target")

@@ -141,9 +141,7 @@ def test_vmap_trains_several_seeds_at_once():
     def epoch(state: RunState, key: Key) -> RunState:
         return train_epoch(DiaryAgent(), Bowl(), state, numbered_rows(), key, 10)[0]
 
-    # JAX's check for keys used twice takes two slices of one batched split for the same key; a single run passes it.
-    with jax.debug_key_reuse(False):
-        together = jax.vmap(epoch)(jax.tree.map(lambda *leaves: jnp.stack(leaves), *states), keys)
+    together = jax.vmap(epoch)(jax.tree.map(lambda *leaves: jnp.stack(leaves), *states), keys)
     for seed in (0, 1):
         assert_same(jax.tree.map(lambda leaf, seed=seed: leaf[seed], together), alone[seed])
 

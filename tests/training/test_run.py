@@ -96,7 +96,8 @@ def test_the_result_has_what_a_table_needs(finished_run: Path, pendulum_file: Pa
     assert [record["step"] for record in result["evaluations"]] == [1000, 2000, 3000]
     for record in result["evaluations"]:
         assert set(record["evaluation"]) == {"online", "target", "ema"}
-        assert all(len(facts["returns"]) == len(facts["lengths"]) == 2 for facts in record["evaluation"].values())
+        for facts in record["evaluation"].values():
+            assert [len(facts[name]) for name in ("returns", "lengths", "values", "discounted_returns")] == [2, 2, 2, 2]
     last = result["evaluations"][-1]["evaluation"]["target"]["returns"]
     assert result["score"]["last"] == {"mean": float(np.mean(last)), "std": float(np.std(last))}
     assert 0 < result["wall_time_seconds"] < 3600

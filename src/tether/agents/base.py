@@ -1,4 +1,4 @@
-"""What an agent is: a frozen dataclass whose fields are its settings and whose methods are three pure functions.
+"""What an agent is: a frozen dataclass whose fields are its settings and whose methods are four pure functions.
 
 The agent holds no state. It knows of a bonus only as a `Penalty`, a function `(observation, action, key) -> (B,)`;
 how much that weighs is the agent's own setting.
@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any, Protocol
+
+import jax
 
 from tether.networks import Actor, Greedy
 from tether.types import Batch, Key, Metrics, Penalty, Spec
@@ -42,3 +44,6 @@ class Agent(Protocol):
 
         A policy whose acting needs the penalty keeps it; `penalty` is a pytree here.
         """
+
+    def value(self, state: Any, observation: jax.Array, action: jax.Array) -> jax.Array | None:
+        """What it believes that pairs are worth, in scaled and discounted rewards: `(B, O), (B, A) -> (B,)`; None if nothing."""

@@ -68,6 +68,9 @@ class BC:
     def policies(self, state: BCState, penalty: Penalty) -> dict[str, Actor | Greedy]:
         return {"online": state.actor, "target": state.target_actor, "ema": state.ema_actor}
 
+    def value(self, state: BCState, observation: jax.Array, action: jax.Array) -> None:
+        return None
+
 
 def make_cloner(agent: BC, key: Key, spec: Spec) -> Actor | Greedy:
     if not spec.discrete:

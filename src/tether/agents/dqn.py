@@ -81,6 +81,9 @@ class DQN:
             "unpenalised": Greedy(state.q, penalty, jnp.zeros_like(weight)),
         }
 
+    def value(self, state: DQNState, observation: jax.Array, action: jax.Array) -> jax.Array:
+        return value_of(state.q, observation, action)
+
 
 def targets(agent: DQN, state: DQNState, batch: Batch, key: Key, penalty: Penalty) -> tuple[jax.Array, jax.Array]:
     """The target of each row and the bonus of its next action, `(B,)` each."""
@@ -93,8 +96,13 @@ def targets(agent: DQN, state: DQNState, batch: Batch, key: Key, penalty: Penalt
 
 
 def q_loss(q: Network, batch: Batch, target: jax.Array) -> tuple[jax.Array, jax.Array]:
-    value = jnp.sum(q(batch.observation) * batch.action, axis=-1)
+    value = value_of(q, batch.observation, batch.action)
     return losses.squared_td_error(value[None, :], target), value
+
+
+def value_of(q: Network, observation: jax.Array, action: jax.Array) -> jax.Array:
+    """Of the action whose one-hot row it is."""
+    return jnp.sum(q(observation) * action, axis=-1)
 
 
 def greedy_metrics(agent: DQN, q: Network, batch: Batch, key: Key, penalty: Penalty) -> Metrics:

@@ -117,6 +117,9 @@ class TD3:
     def policies(self, state: TD3State, penalty: Penalty) -> dict[str, Actor]:
         return {"online": state.actor, "target": state.target_actor, "ema": state.ema_actor}
 
+    def value(self, state: TD3State, observation: jax.Array, action: jax.Array) -> jax.Array:
+        return state.critics.first(observation, action)
+
 
 def critic_targets(agent: TD3, state: TD3State, batches: Batch, key: Key, penalty: Penalty) -> tuple[jax.Array, jax.Array]:
     """Targets and next bonuses of all critic steps, `(critic_steps, B)` each, computed as one batch.

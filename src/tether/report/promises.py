@@ -33,7 +33,7 @@ def find_promises(groups: Mapping[str, Sequence[Run]], policy: str | None = None
     found = {label: _of_runs(runs, policy) for label, runs in groups.items()}
     known = {label: promises for label, promises in found.items() if promises is not None}
     if not known:
-        raise TetherError("no run has Q-values at its evaluations; runs of dqn do")
+        raise TetherError("no run has Q-values at its evaluations; those of td3 and dqn do")
     return known
 
 

@@ -20,7 +20,8 @@ from tether.optimisation import copy_of
 from tether.types import Batch, Key, Metrics, Spec
 
 # jaxlib 0.10 hands a CPU's matrix products to YNNPACK, which is slower in this loop than Eigen was (docs/speed.md). The option is
-# experimental, so only the versions it was tried with get it; it says nothing to a GPU.
+# experimental, so only the versions it was tried with get it; it says nothing to a GPU. JAX takes options at the outermost jit
+# alone: inside another, call `train_epoch.__wrapped__`.
 AGENT_LOOP = {"xla_cpu_experimental_ynn_fusion_type": ""} if jaxlib.__version__.startswith("0.10.") else None
 
 
@@ -72,12 +73,11 @@ def _scan_updates(
 ) -> tuple[RunState, Metrics]:
     penalty = FrozenBonus(state.bonus, bonus)
 
-    def one_update(agent_state: Any, given: tuple[Key, Any]) -> tuple[Any, Metrics]:
-        key_update, drawn = given
+    def one_update(agent_state: Any, key_update: Key, drawn: Any) -> tuple[Any, Metrics]:
         return agent.update(agent_state, batch_of(drawn), key_update, penalty)
 
-    agent_state, metrics = jax.lax.scan(one_update, state.agent, (keys, drawn))
-    return RunState(agent_state, state.bonus, state.step + len(keys) * agent.critic_steps), jax.tree.map(jnp.mean, metrics)
+    agent_state, metrics = _scan(one_update, state.agent, keys, drawn)
+    return RunState(agent_state, state.bonus, state.step + len(keys) * agent.critic_steps), metrics
 
 
 @partial(jax.jit, static_argnames=("bonus", "steps"), donate_argnames="fitting")
@@ -100,12 +100,24 @@ def fit_epoch_on(bonus: Bonus, fitting: Any, step: jax.Array, batches: Batch, ke
 def _scan_fit(
     bonus: Bonus, fitting: Any, step: jax.Array, keys: Key, batch_of: Callable[[Any], Batch], drawn: Any
 ) -> tuple[Any, jax.Array, Metrics]:
-    def one_step(fitting: Any, given: tuple[Key, Any]) -> tuple[Any, Metrics]:
-        key_update, drawn = given
+    def one_step(fitting: Any, key_update: Key, drawn: Any) -> tuple[Any, Metrics]:
         return bonus.update(fitting, batch_of(drawn), key_update)
 
-    fitting, metrics = jax.lax.scan(one_step, fitting, (keys, drawn))
-    return fitting, step + len(keys), jax.tree.map(jnp.mean, metrics)
+    fitting, metrics = _scan(one_step, fitting, keys, drawn)
+    return fitting, step + len(keys), metrics
+
+
+def _scan(one: Callable[[Any, Key, Any], tuple[Any, Metrics]], state: Any, keys: Key, drawn: Any) -> tuple[Any, Metrics]:
+    """`one` for each key and what was drawn with it. Metrics are means."""
+    # Keys go in as numbers: under a vmap, JAX's check for keys used twice takes the scan's keys for used ones.
+    kind = jax.random.key_impl(keys)
+
+    def body(state: Any, given: tuple[jax.Array, Any]) -> tuple[Any, Metrics]:
+        numbers, drawn = given
+        return one(state, jax.random.wrap_key_data(numbers, impl=kind), drawn)
+
+    state, metrics = jax.lax.scan(body, state, (jax.random.key_data(keys), drawn))
+    return state, jax.tree.map(jnp.mean, metrics)
 
 
 @partial(jax.jit, static_argnames=("count", "stride", "shape", "size"))

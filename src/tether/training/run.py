@@ -15,14 +15,16 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import jax
 import numpy as np
 
 from tether import config as configs
 from tether import storage
-from tether.agents import check_actions
+from tether.agents import Agent, check_actions
 from tether.config import RunConfig
 from tether.data import Dataset, load_dataset
 from tether.data.provenance import imported_columns
@@ -30,7 +32,7 @@ from tether.data.transforms import RewardScale, normalise_rewards
 from tether.errors import TetherError
 from tether.evaluation.rollout import EpisodeResults, Evaluator, discounted_returns
 from tether.networks import Actor, Greedy
-from tether.policy import Policy, act, greedy_value
+from tether.policy import Policy, act
 from tether.report.progress import Bar, progress
 from tether.training import checkpoint
 from tether.training.epoch import RunState, initial_state, run_keys
@@ -142,17 +144,26 @@ def evaluate_policies(evaluator: Evaluator, policies: Mapping[str, Actor | Greed
 
 
 def promises(
-    policies: Mapping[str, Actor | Greedy], results: dict[str, EpisodeResults], scale: RewardScale, discount: float
+    agent: Agent,
+    state: Any,
+    policies: Mapping[str, Actor | Greedy],
+    results: dict[str, EpisodeResults],
+    scale: RewardScale,
 ) -> dict[str, Promise]:
-    """What each policy with Q-values expected of its episodes at their starts, and what they were worth."""
-    return {
-        name: Promise(
-            values=np.asarray(greedy_value(policy, results[name].starts)),
-            discounted_returns=discounted_returns(results[name].rewards, scale.apply, discount),
-        )
-        for name, policy in policies.items()
-        if isinstance(policy, Greedy) and policy.penalty is not None
-    }
+    """What the agent expected of each policy's episodes at their starts, and what they were worth; of an agent with Q-values."""
+    discount = getattr(agent, "discount", 1.0)
+    found = {}
+    for name, policy in policies.items():
+        values = _value(agent, state, policy, results[name].starts)
+        if values is not None:
+            worth = discounted_returns(results[name].rewards, scale.apply, discount)
+            found[name] = Promise(np.asarray(values), worth)
+    return found
+
+
+@partial(jax.jit, static_argnames="agent")
+def _value(agent: Agent, state: Any, policy: Actor | Greedy, observation: jax.Array) -> jax.Array | None:
+    return agent.value(state, observation, policy(observation))
 
 
 def _fit(config: RunConfig, dataset: Dataset, folder: Path, stop: StopRequest, show: bool, say: Say) -> FittedBonus:
@@ -200,7 +211,7 @@ def _train(m: Materials, evaluator: Evaluator | None, stop: StopRequest, began: 
             if evaluator is not None and due and step not in log.evaluations:
                 policies = config.agent.policies(state.agent, m.bonus.penalty)
                 results = evaluate_policies(evaluator, policies)
-                log.evaluation(step, results, promises(policies, results, m.reward_scale, getattr(config.agent, "discount", 1.0)))
+                log.evaluation(step, results, promises(config.agent, state.agent, policies, results, m.reward_scale))
                 bar.update(step, score=_latest_score(log, config.evaluation.policy))
             if step >= training.steps:
                 break
