@@ -23,7 +23,7 @@ def groups(make_run):
     return {"dqn": runs, "bc": [make_run("bc/s0")]}
 
 
-def test_means_of_each_run_and_methods_without_values_left_out(groups):
+def test_means_of_each_run_and_methods_that_tell_nothing_left_out(groups):
     found = find_promises(groups)
     assert list(found) == ["dqn"]
     np.testing.assert_array_equal(found["dqn"].steps, [1000, 2000])
@@ -50,11 +50,20 @@ def test_small_values_are_not_drawn_beside_a_limit_far_above(make_run):
     assert axes.get_ylim()[1] < 5.0
 
 
-def test_runs_without_values_are_an_error(groups):
-    with pytest.raises(TetherError, match="no run has Q-values at its evaluations; those of td3 and dqn do"):
+def test_runs_that_tell_nothing_are_an_error(groups):
+    with pytest.raises(TetherError, match="no run tells what its episodes were worth"):
         find_promises({"bc": groups["bc"]})
-    with pytest.raises(TetherError, match="no run has Q-values"):
+    with pytest.raises(TetherError, match="no run tells what its episodes were worth"):
         find_promises(groups, policy="target")
+
+
+def test_a_method_without_values_still_tells_what_its_episodes_were_worth(groups, make_run):
+    told = evaluation(1000, [], [3.0, 5.0])
+    del told["evaluation"]["online"]["values"]
+    found = find_promises(groups | {"bc": [make_run("bc/s1", evaluations=[told])]})
+    assert promise_lines(found)[2] == ["bc", "", "4.0 ± 0.0"]
+    _, axes = promises_figure(found, discount=0.99).axes
+    assert "-" not in {line.get_linestyle() for line in axes.lines}
 
 
 def test_the_command_draws_and_tells(groups, tmp_path, capsys):

@@ -76,7 +76,8 @@ def _show_values(groups: dict[str, list[Run]], path: Path, policy: str | None, m
     from tether.report.tables import markdown_lines, rich_lines
 
     found = find_promises(groups, policy)
-    discount = groups[next(iter(found))][0].config["agent"]["discount"]
+    agents = [groups[label][0].config["agent"] for label in found]
+    discount = next((agent["discount"] for agent in agents if "discount" in agent), 0.99)
     draw_promises(found, path, discount)
     lines = promise_lines(found)
     if markdown:

@@ -11,6 +11,8 @@ from tether.data.dataset import Dataset
 from tether.data.tasks import find_task
 from tether.data.transforms import normalise_rewards
 
+DISCOUNT = 0.99  # of discounted returns where no agent has one to say: the paper's
+
 
 def describe(dataset: Dataset) -> dict[str, Any]:
     """Everything `tether data info` says. Returns and rewards are unscaled; `normalised_score` is None without a reference."""
@@ -20,6 +22,7 @@ def describe(dataset: Dataset) -> dict[str, Any]:
     score = None
     if task is not None:
         score = {**_mean_and_std(task.normalised_score(dataset.episode_returns)), "reference": task.source}
+    scaled, scale = normalise_rewards(dataset)
     return {
         "name": dataset.name,
         "env_id": dataset.env_id,
@@ -35,12 +38,21 @@ def describe(dataset: Dataset) -> dict[str, Any]:
         "episode_return": _distribution(dataset.episode_returns),
         "episode_length": _distribution(lengths),  # in transitions, without dropped rows
         "normalised_score": score,
-        "reward": {"min": float(reward.min()), "max": float(reward.max()), "constant": normalise_rewards(dataset)[1].is_constant},
+        "discounted_return": _mean_and_std(_discounted_returns(scaled))
+        | {"discount": DISCOUNT},  # of rewards scaled as in training
+        "reward": {"min": float(reward.min()), "max": float(reward.max()), "constant": scale.is_constant},
         "terminated_share": float(np.mean(dataset.transitions.terminated, dtype=np.float64)),  # of transitions
         "truncated_share": float(np.mean(dataset.truncated)),
         "notes": asdict(dataset.notes),
         "provenance": dataset.provenance,
     }
+
+
+def _discounted_returns(dataset: Dataset) -> np.ndarray:
+    """(E,) what each episode is worth from its start: what a critic is to learn about it."""
+    reward = np.asarray(dataset.transitions.reward, np.float64)
+    episodes = zip(dataset.episode_starts, dataset.episode_ends, strict=True)
+    return np.array([np.sum(DISCOUNT ** np.arange(end - start) * reward[start:end]) for start, end in episodes])
 
 
 def _mean_and_std(values: np.ndarray) -> dict[str, float]:

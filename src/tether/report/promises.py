@@ -24,24 +24,24 @@ class Promises(NamedTuple):
     """Of one method's runs, means over the episodes of an evaluation. Both in scaled, discounted rewards."""
 
     steps: np.ndarray  # (T,)
-    values: np.ndarray  # (runs, T) Q of the first action
+    values: np.ndarray | None  # (runs, T) Q of the first action; None: the method has no Q-values
     worth: np.ndarray  # (runs, T) discounted return
 
 
 def find_promises(groups: Mapping[str, Sequence[Run]], policy: str | None = None) -> dict[str, Promises]:
-    """By method, those that have Q-values at their evaluations; an error where none has."""
+    """By method, those whose evaluations tell what episodes were worth; an error where none does."""
     found = {label: _of_runs(runs, policy) for label, runs in groups.items()}
     known = {label: promises for label, promises in found.items() if promises is not None}
     if not known:
-        raise TetherError("no run has Q-values at its evaluations; those of td3 and dqn do")
+        raise TetherError("no run tells what its episodes were worth; those of an earlier version of Tether do not")
     return known
 
 
 def promise_lines(found: Mapping[str, Promises]) -> list[list[str]]:
     """A table of the last evaluation: mean ± std over the runs of a method."""
 
-    def last(column: np.ndarray) -> str:
-        return str(Score(float(column[:, -1].mean()), float(column[:, -1].std())))
+    def last(column: np.ndarray | None) -> str:
+        return "" if column is None else str(Score(float(column[:, -1].mean()), float(column[:, -1].std())))
 
     lines = [[label, last(promises.values), last(promises.worth)] for label, promises in found.items()]
     return [["run", "Q at the start", "discounted return"], *lines]
@@ -58,7 +58,7 @@ def promises_figure(found: Mapping[str, Promises], discount: float) -> Figure:
     from matplotlib.lines import Line2D
 
     limit = 1.0 / (1.0 - discount)
-    largest = max(float(np.abs(column).max()) for promises in found.values() for column in promises[1:])
+    largest = max(float(np.abs(column).max()) for promises in found.values() for column in promises[1:] if column is not None)
     limit_shows = largest > LIMIT_SHOWS * limit
     lines: dict[Any, str] = {"-": "Q at the start", "--": "what the episode was worth"}
     lines |= {"-.": r"$1/(1-\gamma)$: the most possible"} if limit_shows else {}
@@ -67,6 +67,8 @@ def promises_figure(found: Mapping[str, Promises], discount: float) -> Figure:
         panels = figure.subplots(1, len(found), sharey=True, squeeze=False)[0]
         for axes, (label, promises), colour in zip(panels, found.items(), COLOURS, strict=False):
             for column, line in ((promises.values, "-"), (promises.worth, "--")):
+                if column is None:
+                    continue
                 axes.plot(promises.steps, column.mean(axis=0), color=colour, linestyle=line)
                 axes.fill_between(promises.steps, column.min(axis=0), column.max(axis=0), color=colour, alpha=0.15, linewidth=0)
             if limit_shows:
@@ -83,7 +85,9 @@ def promises_figure(found: Mapping[str, Promises], discount: float) -> Figure:
 
 def _of_runs(runs: Sequence[Run], policy: str | None) -> Promises | None:
     name = policy or runs[0].policy
-    records = [[record for record in run.evaluations if "values" in record["evaluation"].get(name, {})] for run in runs]
+    records = [
+        [record for record in run.evaluations if "discounted_returns" in record["evaluation"].get(name, {})] for run in runs
+    ]
     if not all(records):
         return None
     steps = [record["step"] for record in records[0]]
@@ -93,4 +97,5 @@ def _of_runs(runs: Sequence[Run], policy: str | None) -> Promises | None:
     def means(fact: str) -> np.ndarray:
         return np.array([[np.mean(record["evaluation"][name][fact]) for record in of_run] for of_run in records])
 
-    return Promises(np.array(steps, float), means("values"), means("discounted_returns"))
+    has_values = all("values" in record["evaluation"][name] for of_run in records for record in of_run)
+    return Promises(np.array(steps, float), means("values") if has_values else None, means("discounted_returns"))

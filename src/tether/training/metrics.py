@@ -23,10 +23,13 @@ class Diverged(TetherError):
 
 
 class Promise(NamedTuple):
-    """What a policy's Q-values say of its episodes at their starts, and what they were worth: in scaled, discounted rewards."""
+    """What Q-values say of a policy's episodes at their starts, and what they were worth: in scaled, discounted rewards."""
 
-    values: np.ndarray  # (E,) Q of the first action
+    values: np.ndarray | None  # (E,) Q of the first action; None: the agent has no Q-values
     discounted_returns: np.ndarray  # (E,)
+
+    def known(self) -> dict[str, np.ndarray]:
+        return {name: column for name, column in self._asdict().items() if column is not None}
 
 
 class MetricsLog:
@@ -63,11 +66,11 @@ class MetricsLog:
             policy: {"returns": result.returns.tolist(), "lengths": result.lengths.tolist()} for policy, result in results.items()
         }
         for policy, promise in promises.items():
-            self.evaluations[step][policy] |= {name: column.tolist() for name, column in promise._asdict().items()}
+            self.evaluations[step][policy] |= {name: column.tolist() for name, column in promise.known().items()}
         storage.append_jsonl(self.path, {"step": step, "evaluation": self.evaluations[step]})
         means = {f"evaluation/{policy}": float(np.mean(self.scores(result.returns))) for policy, result in results.items()}
         for policy, promise in promises.items():
-            means |= {f"evaluation/{policy}/{name}": float(np.mean(column)) for name, column in promise._asdict().items()}
+            means |= {f"evaluation/{policy}/{name}": float(np.mean(column)) for name, column in promise.known().items()}
         self.events.add(step, means)
 
     def scores(self, returns: Any) -> np.ndarray:

@@ -27,6 +27,7 @@ from tether import storage
 from tether.agents import Agent, check_actions
 from tether.config import RunConfig
 from tether.data import Dataset, load_dataset
+from tether.data.info import DISCOUNT
 from tether.data.provenance import imported_columns
 from tether.data.transforms import RewardScale, normalise_rewards
 from tether.errors import TetherError
@@ -150,14 +151,12 @@ def promises(
     results: dict[str, EpisodeResults],
     scale: RewardScale,
 ) -> dict[str, Promise]:
-    """What the agent expected of each policy's episodes at their starts, and what they were worth; of an agent with Q-values."""
-    discount = getattr(agent, "discount", 1.0)
+    """What the agent expected of each policy's episodes at their starts, if it has Q-values, and what they were worth."""
     found = {}
     for name, policy in policies.items():
         values = _value(agent, state, policy, results[name].starts)
-        if values is not None:
-            worth = discounted_returns(results[name].rewards, scale.apply, discount)
-            found[name] = Promise(np.asarray(values), worth)
+        worth = discounted_returns(results[name].rewards, scale.apply, getattr(agent, "discount", DISCOUNT))
+        found[name] = Promise(None if values is None else np.asarray(values), worth)
     return found
 
 

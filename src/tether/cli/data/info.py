@@ -43,6 +43,7 @@ def _rows(facts: dict[str, Any]) -> list[tuple[str, str]]:
     from tether.data.provenance import describe_provenance
 
     notes, score, reward = facts["notes"], facts["normalised_score"], facts["reward"]
+    worth = facts["discounted_return"]
     return [
         ("environment", facts["env_id"] or "unknown"),
         ("transitions", f"{facts['transitions']:,}"),
@@ -50,6 +51,10 @@ def _rows(facts: dict[str, Any]) -> list[tuple[str, str]]:
         ("episode length", _spread(facts["episode_length"], digits=0)),
         ("episode return", _spread(facts["episode_return"], digits=1)),
         ("normalised score", f"{score['mean']:.1f} ± {score['std']:.1f}" if score else "no reference returns known"),
+        (
+            "discounted return",
+            f"{worth['mean']:.1f} ± {worth['std']:.1f} (from the start, {worth['discount']:g}, rewards scaled)",
+        ),
         ("observation", f"{facts['observation_size']} numbers" + _image(facts) + _parts(notes["observation_parts"])),
         ("action", _action(facts)),
         ("reward", f"{reward['min']:.4g} to {reward['max']:.4g}" + (" (constant: nothing to learn)" * reward["constant"])),
