@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import os
 import shutil
+import signal
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +14,10 @@ import pytest
 
 os.environ.setdefault("JAX_NUMPY_RANK_PROMOTION", "raise")
 os.environ.setdefault("JAX_DEBUG_KEY_REUSE", "true")  # a key used twice is an error, where it can be seen
+
+# A shell that runs the tests in the background lets them, and all they start, ignore Ctrl-C; tests of it would wait for ever.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Small programs, of which each is run a little: most of the suite's time is compiling, and unoptimised code saves a third of it.
 os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
