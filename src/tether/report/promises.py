@@ -79,7 +79,7 @@ def promises_figure(found: Mapping[str, Promises], discount: float) -> Figure:
         if largest > DIVERGED * limit:
             break_axis(panels[0], limit, largest)
         handles = [Line2D([], [], color=GREY, linestyle=line, label=text) for line, text in lines.items()]
-        figure.legend(handles=handles, loc="outside upper center", ncols=3)
+        figure.legend(handles=handles, loc="outside upper center", ncols=min(len(found), 3))
     return figure
 
 
