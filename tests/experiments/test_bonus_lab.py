@@ -105,6 +105,7 @@ def test_choices_are_probed_by_the_lowest_bonus_and_shown_at_several_observation
     dataset = as_dataset(rows, spec=discrete_spec(SPEC.observation_size, 3))
     entries = parse_entries("count-exact", 0)
     (found,) = run_lab(entries, dataset, tmp_path, probe_steps=300, seed=0, say=lambda text: None)
+    assert entries[0].bonus.held_out == 0.05  # what it is judged by it has not counted
     assert list(found.scores) == ["data", "shuffled", "uniform", "other"]
     assert found.record["kinds"]["other"] == found.record["kinds"]["other"] | {"auroc": 1.0, "false_positives": 0.0}
     assert found.record["sampling"]["auroc_other_one_draw"] == 1.0

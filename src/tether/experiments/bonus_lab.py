@@ -27,7 +27,7 @@ from tether.report.progress import progress
 from tether.report.slices import Slice
 from tether.training.fit import FittedBonus, cache_folder, fit_bonus, fit_name, steps_done
 
-HELD_OUT = 0.05  # also of a bonus that holds nothing out for itself
+HELD_OUT = 0.05  # of the episodes, from every bonus
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 SLICE_POINTS = 41
 SLICE_ROWS = 12  # observations at which the bonus of every choice is shown
@@ -66,6 +66,7 @@ def parse_entries(text: str, seed: int) -> list[Entry]:
             known = [known for known in BONUSES if known != "none"]
             raise TetherError(f"there is no bonus {name!r} for the lab{did_you_mean(name, known)}")
         bonus = replace(BONUSES[name](), seed=seed)
+        bonus = replace(bonus, held_out=bonus.held_out or HELD_OUT)  # exact counts hold out nothing, and would know all
         for change in changes:
             setting, value = settings.parse(change)
             value = re.sub(r"(?<=\d)x(?=\d)", ",", value)  # sizes such as 256x256: commas are taken
