@@ -72,12 +72,13 @@ def report(
 def _show_values(groups: dict[str, list[Run]], path: Path, policy: str | None, markdown: bool) -> None:
     from rich.console import Console
 
+    from tether.data.info import DISCOUNT
     from tether.report.promises import draw_promises, find_promises, promise_lines
     from tether.report.tables import markdown_lines, rich_lines
 
     found = find_promises(groups, policy)
     agents = [groups[label][0].config["agent"] for label in found]
-    discount = next((agent["discount"] for agent in agents if "discount" in agent), 0.99)
+    discount = next((agent["discount"] for agent in agents if "discount" in agent), DISCOUNT)
     draw_promises(found, path, discount)
     lines = promise_lines(found)
     if markdown:

@@ -29,7 +29,7 @@ WIDE = 1e3  # ratio of the largest to the smallest spread of observations that i
 
 def write_log_page(imported: Imported, dataset: Dataset, page: Path, figure: Path) -> list[str]:
     """Write both, and return the lines that deserve a user's attention."""
-    coverage = action_coverage(dataset)
+    coverage = [] if imported.choices else action_coverage(dataset)
     remarks = find_remarks(imported, dataset, coverage)
     save_figure(log_figure(dataset, action_names(imported), imported.choices), figure)
     with replacing(page) as temporary:
