@@ -95,9 +95,21 @@ def test_the_weights_are_those_of_the_group_unless_they_are_set(shared_data: Pat
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "steps"), [("door-human", 200), ("pen-expert", 100)])
 def test_td3_with_the_bonus_trains_and_is_evaluated(shared_data: Path, tmp_path: Path, name: str, steps: int, capsys: Any):
-    bonus = ["bonus.hidden_sizes=16,16", "bonus.steps=1000"]
-    config, result = run(shared_data / "sets" / f"{name}.hdf5", tmp_path / "run", *bonus)
-    task = name.split("-")[0]
+    check_a_run_with_the_bonus(shared_data / "sets" / f"{name}.hdf5", tmp_path / "run", name.split("-")[0], steps, capsys)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["hammer", "relocate"])
+def test_hands_of_which_there_is_no_file_are_recorded_trained_and_evaluated(tmp_path: Path, name: str, capsys: Any):
+    source = tmp_path / f"{name}-random-v1.hdf5"
+    (env_id,) = (task.env_ids[0] for task in HANDS if task.name == name)
+    assert main(["collect", env_id, "--out", str(source), "--level", "random", "--transitions", "1000"]) == 0
+    capsys.readouterr()
+    check_a_run_with_the_bonus(source, tmp_path / "run", name, 200, capsys)
+
+
+def check_a_run_with_the_bonus(source: Path, folder: Path, task: str, steps: int, capsys: Any) -> None:
+    config, result = run(source, folder, "bonus.hidden_sizes=16,16", "bonus.steps=1000")
     expected = f"bonus weights: 10 (actor) and 10 (critic), the paper's for manipulation such as {task}\n"
     assert capsys.readouterr().out.startswith(expected)
     assert (config["agent"]["bonus_weight_actor"], config["agent"]["bonus_weight_critic"]) == (10.0, 10.0)
