@@ -80,6 +80,30 @@ def test_the_datas_task_decides_the_bonus_weights(pen_file: Path, also: list[str
 # Runs
 
 
+def test_weights_that_were_chosen_for_another_bonus_are_said_to_be(
+    pen_file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    class Stop(Exception):
+        """Raised where training would begin."""
+
+    def stop(*_: object, **__: object) -> None:
+        raise Stop
+
+    monkeypatch.setattr("tether.training.run.run", stop)
+
+    def said(bonus: str, *arguments: str) -> list[str]:
+        with pytest.raises(Stop):
+            cli.main(["train", "--dataset", str(pen_file), "--bonus", bonus, *arguments])
+        return capsys.readouterr().out.splitlines()
+
+    paper = "bonus weights: 10 (actor) and 10 (critic), the paper's for manipulation such as pen"
+    other = "they were chosen for its CVAE; `tether bonus DATASET` tells what to multiply them by for other bonuses"
+    assert said("cvae") == [paper]
+    assert said("rnd") == [paper, other]
+    assert said("rnd", "--set", "agent.bonus_weight_actor=40") == []
+    assert said("none") == []
+
+
 def test_a_finished_run_is_said_to_be_and_shown(finished_run: Path, pendulum_file: Path, capsys: pytest.CaptureFixture[str]):
     before = snapshot(finished_run)
     assert cli.main(command(pendulum_file, finished_run)) == 0

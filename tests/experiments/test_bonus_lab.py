@@ -11,7 +11,8 @@ from problems import ROWS, SPEC, as_dataset, transitions, two_blobs
 
 from tether.bonuses import CVAE, RND, Count
 from tether.errors import TetherError
-from tether.experiments.bonus_lab import parse_entries, run_lab
+from tether.experiments.bonus_lab import Finding, parse_entries, run_lab, weight_ratios
+from tether.report.slices import Slice
 from tether.training.fit import fit_bonus
 from tether.types import discrete_spec
 
@@ -49,6 +50,17 @@ def test_a_list_that_cannot_be_read_is_one_message(text: str, message: str):
     with pytest.raises(TetherError) as raised:
         parse_entries(text, seed=0)
     assert message in str(raised.value)
+
+
+def test_weights_are_compared_by_what_a_uniform_action_costs():
+    """Gaps of 2, 0.5 and -1: the second needs four times the first's weights, the third has no weights that would do."""
+
+    def finding(data: list[float], uniform: list[float]) -> Finding:
+        scores = {"data": np.array(data), "uniform": np.array(uniform)}
+        return Finding("any", {}, scores, Slice([], np.zeros(0), {}))
+
+    findings = [finding([0.0, 2.0], [3.0, 3.0]), finding([0.25], [0.5, 1.0]), finding([1.0], [0.0])]
+    assert weight_ratios(findings) == [1.0, 4.0, None]
 
 
 def test_what_the_lab_finds_and_that_it_finds_it_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

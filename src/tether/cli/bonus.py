@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 ALL = "cvae,rnd,rnd-film,count,classifier,forward"
-SHOWN_KINDS = ("shuffled", "uniform", "other", "noise 0.25", "noise 0.5", "noise 1")  # those of them that there are
+TABLE_KINDS = ("shuffled", "uniform", "other", "noise 0.25", "noise 0.5")  # those of them that there are, in 80 columns
+FIGURE_KINDS = ("data", *TABLE_KINDS, "noise 1")
 
 
 def bonus(dataset: str, /, bonuses: str = ALL, out: Path = Path("bonus-lab"), seed: int = 0, probe_steps: int = 10_000) -> None:
@@ -16,6 +17,9 @@ def bonus(dataset: str, /, bonuses: str = ALL, out: Path = Path("bonus-lab"), se
     a uniform one, and the recorded one with noise. Then an actor follows the bonus alone: its distance from the recorded actions
     is compared with that of behaviour cloning (share 0) and of chance (share 1). Discrete actions are compared with shuffled and
     uniform ones and with any other than the recorded; the probe then takes the choice with the lowest bonus.
+
+    Bonuses have scales of their own. The column "weight" tells what to multiply the weights of the first bonus by for each of the
+    others, so that a uniform action costs as much more than a recorded one: the paper's weights are for its CVAE.
 
     Writes bonus.json, histograms.png and slices.png. Interrupted, the same command goes on where it stopped.
 
@@ -37,7 +41,7 @@ def bonus(dataset: str, /, bonuses: str = ALL, out: Path = Path("bonus-lab"), se
     from tether import storage
     from tether.data import load_dataset
     from tether.errors import TetherError
-    from tether.experiments.bonus_lab import parse_entries, run_lab
+    from tether.experiments.bonus_lab import parse_entries, run_lab, weight_ratios
     from tether.report.histograms import draw_histogram_panels
     from tether.report.slices import draw_slices
     from tether.training.result import versions
@@ -48,7 +52,7 @@ def bonus(dataset: str, /, bonuses: str = ALL, out: Path = Path("bonus-lab"), se
     loaded = load_dataset(dataset)
     with storage.exclusive(out):
         findings = run_lab(entries, loaded, out, probe_steps, seed, print)
-        shown = {f.label: {kind: f.scores[kind] for kind in ("data", *SHOWN_KINDS) if kind in f.scores} for f in findings}
+        shown = {f.label: {kind: f.scores[kind] for kind in FIGURE_KINDS if kind in f.scores} for f in findings}
         draw_histogram_panels(shown, out / "histograms.png", f"bonus of held-out pairs of {loaded.name}")
         where = "of every choice at observations" if loaded.spec.discrete else "around a recorded action"
         draw_slices({f.label: f.slice for f in findings}, out / "slices.png", f"bonus {where} of {loaded.name}")
@@ -56,7 +60,9 @@ def bonus(dataset: str, /, bonuses: str = ALL, out: Path = Path("bonus-lab"), se
             "dataset": {"name": loaded.name, "sha256": loaded.sha256, "transitions": loaded.size},
             "seed": seed,
             "probe_steps": probe_steps,
-            "bonuses": [finding.record for finding in findings],
+            "bonuses": [
+                finding.record | {"weight_ratio": ratio} for finding, ratio in zip(findings, weight_ratios(findings), strict=True)
+            ],
             "versions": versions(),
         }
         storage.write_json(out / "bonus.json", report)
@@ -70,11 +76,12 @@ def _table(report: dict[str, Any]) -> Any:
     title = f"{report['dataset']['name']}: AUROC; the probe's distance (0 as cloning, 1 as chance)"
     table = Table(title=title, title_justify="left")
     table.add_column("bonus", overflow="fold", min_width=10)
-    shown = [kind for kind in SHOWN_KINDS if kind in report["bonuses"][0]["kinds"]]
-    for column in (*(kind.replace("noise ", "± ") for kind in shown), "probe", "fit s"):
+    shown = [kind for kind in TABLE_KINDS if kind in report["bonuses"][0]["kinds"]]
+    for column in (*(kind.replace("noise ", "± ") for kind in shown), "probe", "weight", "fit s"):
         table.add_column(column, justify="right", no_wrap=True)
     for record in report["bonuses"]:
         aurocs = (f"{record['kinds'][kind]['auroc']:.3f}" for kind in shown)
         probe = f"{record['probe']['share']:.2f}" if record["probe"] else "-"
-        table.add_row(record["bonus"], *aurocs, probe, f"{record['fit_seconds']:.0f}")
+        weight = f"{record['weight_ratio']:.3g}" if record["weight_ratio"] else "-"
+        table.add_row(record["bonus"], *aurocs, probe, weight, f"{record['fit_seconds']:.0f}")
     return table

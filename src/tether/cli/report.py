@@ -35,7 +35,7 @@ def report(
         policies: A row for each of the policies.
         markdown: Print the table for a page.
         curves: Draw the runs over training into this PNG.
-        values: Draw what Q-values promised at the start of episodes, beside what those were worth (dqn), into this PNG.
+        values: Draw what Q-values promised at the start of episodes, beside what those were worth (td3, dqn), into this PNG.
     """
     from rich.console import Console
 

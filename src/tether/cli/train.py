@@ -87,12 +87,18 @@ def train(
 def _say_weights(config: RunConfig, env_id: str | None, overrides: dict[str, str]) -> None:
     """Where the weights of the bonus come from, unless the user has set them."""
     from tether.agents import TD3
+    from tether.bonuses import CVAE, NoBonus
     from tether.data.tasks import find_task
 
     task, agent = find_task(env_id), config.agent
-    if task is not None and isinstance(agent, TD3) and not any(name.startswith("agent.bonus_weight_") for name in overrides):
-        weights = f"{agent.bonus_weight_actor:g} (actor) and {agent.bonus_weight_critic:g} (critic)"
-        print(f"bonus weights: {weights}, the paper's for {task.group} such as {task.name}")
+    if task is None or not isinstance(agent, TD3) or isinstance(config.bonus, NoBonus):
+        return
+    if any(name.startswith("agent.bonus_weight_") for name in overrides):
+        return
+    weights = f"{agent.bonus_weight_actor:g} (actor) and {agent.bonus_weight_critic:g} (critic)"
+    print(f"bonus weights: {weights}, the paper's for {task.group} such as {task.name}")
+    if not isinstance(config.bonus, CVAE):
+        print("they were chosen for its CVAE; `tether bonus DATASET` tells what to multiply them by for other bonuses")
 
 
 def settings_help() -> str:

@@ -99,6 +99,15 @@ def run_lab(entries: list[Entry], dataset: Dataset, folder: Path, probe_steps: i
     return findings
 
 
+def weight_ratios(findings: list[Finding]) -> list[float | None]:
+    """What to multiply the first bonus's weights by for each, so that a uniform action costs as much more than a recorded one.
+
+    Bonuses have scales of their own, and the paper's weights are for the CVAE's. None where uniform actions do not score higher.
+    """
+    gaps = [float(np.mean(finding.scores["uniform"]) - np.mean(finding.scores["data"])) for finding in findings]
+    return [gaps[0] / gap if min(gaps[0], gap) > 0.0 else None for gap in gaps]
+
+
 def _examine(
     entry: Entry, dataset: Dataset, kept: Dataset, held_out: Dataset, cloned: Any, probe_steps: int, seed: int
 ) -> Finding:
