@@ -17,9 +17,9 @@ LINE = Slice([AXIS], AXIS**2, {"recorded action": np.array([0.5])})
 
 
 def test_a_panel_for_each_bonus_with_its_marks_where_the_actions_are():
-    figure = slices_figure({"one": MAP, "two": LINE}, "title")
+    figure = slices_figure({"one": MAP, "two:steps=5:bits=9": LINE}, "title")
     first, second = (axes for axes in figure.axes if axes.get_title())
-    assert [axes.get_title() for axes in (first, second)] == ["one", "two"]
+    assert [axes.get_title() for axes in (first, second)] == ["one", "two\nsteps=5\nbits=9"]
     marks = {line.get_label(): line.get_xydata()[0].tolist() for line in first.lines}
     assert marks == {"recorded action": [0.5, -0.5], "behaviour cloning": [0.0, 0.0]}
     assert second.lines[1].get_xydata()[0].tolist() == [0.5, 0.25]  # on the line

@@ -47,6 +47,11 @@ def save_figure(figure: Figure, path: Path | str) -> None:
         FigureCanvasAgg(figure).print_figure(temporary, format="png", dpi=150)
 
 
+def name_panel(axes: Axes, bonus: str) -> None:
+    """`rnd:steps=5000` as a title, each setting on a line of its own: on one they would run into the next panel."""
+    axes.set_title(bonus.replace(":", "\n"))
+
+
 def label_steps(axes: Axes) -> None:
     """Mark an axis of steps as 0, 10k, 20k, 1M."""
     from matplotlib.ticker import FuncFormatter

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tether.errors import TetherError
-from tether.report.figures import COLOURS, save_figure, style
+from tether.report.figures import COLOURS, name_panel, save_figure, style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -57,7 +57,7 @@ def panels_figure(scores_by_bonus: dict[str, dict[str, np.ndarray]], title: str)
         panels = figure.subplots(rows, 2, squeeze=False).ravel()
         for axes, (bonus, scores) in zip(panels, scores_by_bonus.items(), strict=False):
             _draw(axes, scores)
-            axes.set_title(bonus)
+            name_panel(axes, bonus)
         for axes in panels[len(scores_by_bonus) :]:
             axes.set_visible(False)
         figure.suptitle(title)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tether.errors import TetherError
-from tether.report.figures import COLOURS, save_figure, style
+from tether.report.figures import COLOURS, name_panel, save_figure, style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -50,7 +50,7 @@ def slices_figure(slices: dict[str, Slice], title: str) -> Figure:
         panels = figure.subplots(rows, columns, squeeze=False).ravel()
         for axes, (bonus, slice_) in zip(panels, slices.items(), strict=False):
             (_draw_choices if slice_.discrete else _draw)(figure, axes, slice_)
-            axes.set_title(bonus)
+            name_panel(axes, bonus)
         for axes in panels[len(slices) :]:
             axes.set_visible(False)
         figure.suptitle(title)
