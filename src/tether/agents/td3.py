@@ -49,7 +49,7 @@ class TD3:
     bonus_weight_critic: float = 1.0  # the paper's beta_c: 1 for locomotion, 10 for manipulation
     batch_size: int = 256
     hidden_sizes: tuple[int, int] = (256, 256)  # tanh after the first, elu after the second
-    layer_norm: bool = False  # after the first product of actor and critics; not settled yet, see docs/results.md
+    layer_norm: bool = False  # after the first product of actor and critics; measured both ways, see docs/results.md
     learning_rate_actor: float = 3e-4
     learning_rate_critic: float = 3e-4
     discount: float = 0.99  # gamma
