@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 
@@ -70,3 +72,11 @@ def test_the_command_draws_and_tells(groups, tmp_path, capsys):
     assert main(["report", str(tmp_path), "--values", str(tmp_path / "values.png")]) == 0
     assert (tmp_path / "values.png").read_bytes().startswith(b"\x89PNG")
     assert "4000.0 ± 1000.0" in capsys.readouterr().out
+
+
+def test_values_of_different_discounts_are_not_set_side_by_side(groups, make_run, tmp_path, capsys):
+    config = json.loads((tmp_path / "dqn" / "s0" / "config.json").read_text())
+    config["agent"]["discount"] = 0.997
+    make_run("far/s0", evaluations=[evaluation(1000, [1.0, 1.0], [1.0, 1.0])], config=config)
+    assert main(["report", str(tmp_path), "--values", str(tmp_path / "values.png")]) == 2
+    assert "discounts of 0.99 and 0.997, so their values do not compare" in capsys.readouterr().err

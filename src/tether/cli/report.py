@@ -73,12 +73,16 @@ def _show_values(groups: dict[str, list[Run]], path: Path, policy: str | None, m
     from rich.console import Console
 
     from tether.data.info import DISCOUNT
+    from tether.errors import TetherError
     from tether.report.promises import draw_promises, find_promises, promise_lines
     from tether.report.tables import markdown_lines, rich_lines
 
     found = find_promises(groups, policy)
-    agents = [groups[label][0].config["agent"] for label in found]
-    discount = next((agent["discount"] for agent in agents if "discount" in agent), DISCOUNT)
+    discounts = {groups[label][0].config["agent"].get("discount", DISCOUNT) for label in found}
+    if len(discounts) > 1:
+        listed = " and ".join(f"{discount:g}" for discount in sorted(discounts))
+        raise TetherError(f"the runs have discounts of {listed}, so their values do not compare; name their folders apart")
+    (discount,) = discounts
     draw_promises(found, path, discount)
     lines = promise_lines(found)
     if markdown:
