@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tether.cli import main
 from tether.errors import TetherError
 from tether.report.runs import Run, read_run
 from tether.storage import write_json
@@ -48,6 +49,34 @@ def test_scores_are_normalised_where_a_reference_is_known(make_run: MakeRun):
     np.testing.assert_allclose(scores[1], [[0.0, 100.0, 50.0]], atol=1e-9)
     assert make_run("unknown", env_id="Cheese-v0").scores() is None
     assert make_run("nameless", env_id=None).scores() is None
+
+
+def test_a_run_until_a_step_is_what_it_was_then(make_run: MakeRun):
+    run = make_run(env_id=None).until(1000)
+    np.testing.assert_array_equal(run.series("critic/loss")[0], [1000])
+    np.testing.assert_array_equal(run.returns()[1], [[100, 300]])
+    assert run.result is not None
+    once = {"mean": 200.0, "std": 100.0}
+    assert run.result["score"] == {"last": once, "last_ten": once, "best": once | {"step": 1000}}
+    assert run.result["score_by_policy"]["target"]["last"] == {"mean": 500.0, "std": 0.0}
+    assert make_run("b", env_id=None).until(2000).result["score"]["last_ten"]["mean"] == 400.0
+    normalised = make_run("c").until(1000).result["score"]["last"]["mean"]
+    assert normalised == pytest.approx(100 * (200 + 20.272305) / (3234.3 + 20.272305))
+    with pytest.raises(TetherError, match=r"no evaluation at step 1,500; it has 1,000, 2,000$"):
+        make_run("d").until(1500)
+    with pytest.raises(TetherError, match="no evaluation at step 5; it has none"):
+        make_run("e", evaluations=[]).until(5)
+
+
+def test_the_command_compares_at_a_step_that_both_runs_have(make_run: MakeRun, tmp_path: Path, capsys):
+    make_run("short/s0", evaluations=[{"step": 1000, "evaluation": {"online": {"returns": [1.0, 3.0]}}}], env_id=None)
+    make_run("long/s0", env_id=None)
+    assert main(["report", str(tmp_path), "--until", "1000"]) == 0
+    shown = capsys.readouterr().out
+    assert "2.0 ± 1.0 (step 1,000)" in shown
+    assert "200.0 ± 100.0 (step 1,000)" in shown
+    assert main(["report", str(tmp_path), "--until", "2000"]) == 2
+    assert "short/s0 has no evaluation at step 2,000; it has 1,000" in capsys.readouterr().err.replace("\n", " ")
 
 
 def test_an_unfinished_run_is_read_as_far_as_it_got(make_run: MakeRun):

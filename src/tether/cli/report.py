@@ -14,6 +14,7 @@ def report(
     /,
     policy: str | None = None,
     policies: bool = False,
+    until: int | None = None,
     markdown: bool = False,
     curves: Path | None = None,
     values: Path | None = None,
@@ -28,11 +29,13 @@ def report(
         tether report runs/hopper runs/halfcheetah --markdown
         tether report runs/hopper --policies --curves hopper.png
         tether report runs/cartpole --values cartpole.png
+        tether report runs/long runs/short --until 30000
 
     Args:
         folders: Run folders, or folders that hold some.
         policy: Whose score: online, target or ema; unpenalised for dqn. Default: each run's own.
         policies: A row for each of the policies.
+        until: Leave out what came after the evaluation at this step, to compare runs of different lengths.
         markdown: Print the table for a page.
         curves: Draw the runs over training into this PNG.
         values: Draw what Q-values promised at the start of episodes, beside what those were worth (td3, dqn), into this PNG.
@@ -44,7 +47,8 @@ def report(
     from tether.report.runs import find_runs
     from tether.report.tables import Row, markdown_table, rich_table, run_row, seeds_row
 
-    groups = _by_method(find_runs(folders))
+    found = find_runs(folders)
+    groups = _by_method(found if until is None else [run.until(until) for run in found])
     rows: list[Row] = []
     for label, runs in groups.items():
         names = list(runs[0].result["score_by_policy"]) if policies and runs[0].result else [policy]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ import numpy as np
 
 from tether.errors import TetherError, did_you_mean
 from tether.evaluation.scores import normalised_score
+from tether.evaluation.stats import ScoreSummary, score_summary
 from tether.storage import read_json, read_jsonl
 
 RESULT_VERSION = 1
@@ -58,6 +59,23 @@ class Run:
         if normalised_score(np.zeros(1), self.env_id) is None:
             return None
         return steps, [np.asarray(normalised_score(episodes, self.env_id)) for episodes in returns]
+
+    def until(self, step: int) -> Run:
+        """The run as it was when evaluated at `step`, so that it compares with shorter ones: what came later is left out."""
+        steps = [record["step"] for record in self.evaluations]
+        if step not in steps:
+            found = ", ".join(f"{known:,}" for known in steps) or "none"
+            raise TetherError(f"run {self.path} has no evaluation at step {step:,}; it has {found}")
+        training = [record for record in self.training if record["step"] <= step]
+        cut = replace(self, training=training, evaluations=self.evaluations[: steps.index(step) + 1])
+        if self.result is None:
+            return cut
+        scores = {name: cut._summary(name) for name in cut.evaluations[-1]["evaluation"]}
+        return replace(cut, result=self.result | {"score": scores.get(self.policy), "score_by_policy": scores})
+
+    def _summary(self, policy: str) -> ScoreSummary | None:
+        steps, scores = self.scores(policy) or self.returns(policy)
+        return score_summary([(int(step), episodes) for step, episodes in zip(steps, scores, strict=True)])
 
 
 def read_run(path: Path | str, env_id: str | None = None) -> Run:
