@@ -44,6 +44,7 @@ def test_a_list_of_bonuses_with_settings_of_their_own():
         ("cvae:elbo=some", "cvae.elbo is 'some'; it takes mean or sum"),
         ("cvae:elbo", "write it as NAME=VALUE"),
         ("rnd,rnd", "a bonus is named twice"),
+        ("rnd:predictor_sizes=64,64", "commas are between bonuses, so sizes are written 256x256"),
     ],
 )
 def test_a_list_that_cannot_be_read_is_one_message(text: str, message: str):

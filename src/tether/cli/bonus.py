@@ -31,7 +31,7 @@ def bonus(dataset: str, /, bonuses: str = ALL, out: Path = Path("bonus-lab"), se
 
     Args:
         dataset: A dataset: a name (see `tether data list`), a path to an HDF5 file in the D4RL layout, or minari:ID.
-        bonuses: Names with commas between; settings of a bonus follow its name after colons.
+        bonuses: Names with commas between; settings of a bonus follow its name after colons, sizes as 256x256.
         out: The folder to write to.
         seed: Of the fits, the held-out episodes, the unknown actions and the probe.
         probe_steps: Gradient steps of the actor that follows the bonus alone, and of cloning beside it.

@@ -62,6 +62,8 @@ def parse_entries(text: str, seed: int) -> list[Entry]:
     entries = []
     for label in text.split(","):
         name, *changes = label.strip().split(":")
+        if name.isdigit():
+            raise TetherError(f"--bonuses is {text!r}; commas are between bonuses, so sizes are written 256x256")
         if name not in BONUSES or name == "none":
             known = [known for known in BONUSES if known != "none"]
             raise TetherError(f"there is no bonus {name!r} for the lab{did_you_mean(name, known)}")
