@@ -72,3 +72,10 @@ def test_a_bar_in_a_cell_does_not_end_it_and_a_bracket_is_no_markup():
     console = Console(width=80, file=io.StringIO())
     console.print(rich_lines(lines))
     assert "│ |x| = [y] │    3 │" in console.file.getvalue()
+
+
+def test_a_long_label_goes_on_in_the_next_line():
+    shown = io.StringIO()
+    Console(file=shown, width=40).print(rich_lines([["run", "last"], [f"{'x' * 60}-rnd", "1.0 ± 2.0"]]))
+    cells = [line.split("│")[1].strip() for line in shown.getvalue().splitlines() if line.startswith("│")]
+    assert "".join(cells) == f"{'x' * 60}-rnd"

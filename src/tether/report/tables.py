@@ -75,7 +75,8 @@ def rich_lines(lines: Sequence[Sequence[str]], title: str = "") -> Table:
     from rich.table import Table
 
     heading, *rest = lines
-    table = Table(heading[0], title=title, title_justify="left")
+    table = Table(title=title, title_justify="left")
+    table.add_column(heading[0], overflow="fold")  # a label that is cut short no longer tells its row from the next
     for column in heading[1:]:
         table.add_column(column, justify="right", no_wrap=True)
     for line in rest:
