@@ -58,8 +58,9 @@ def promises_figure(found: Mapping[str, Promises], discount: float) -> Figure:
     from matplotlib.lines import Line2D
 
     limit = 1.0 / (1.0 - discount)
-    largest = max(float(np.abs(column).max()) for promises in found.values() for column in promises[1:] if column is not None)
-    limit_shows = largest > LIMIT_SHOWS * limit
+    columns = [column for promises in found.values() for column in promises[1:] if column is not None]
+    largest = max(float(np.abs(column).max()) for column in columns)
+    limit_shows = max(float(column.max()) for column in columns) > LIMIT_SHOWS * limit
     lines: dict[Any, str] = {"-": "Q at the start", "--": "what the episode was worth"}
     lines |= {"-.": r"$1/(1-\gamma)$: the most possible"} if limit_shows else {}
     with style():
