@@ -31,7 +31,7 @@ import numpy as np
 from tether.agents import TD3
 from tether.benchmark.speed import SPEC, product_limit, random_transitions, surroundings
 from tether.bonuses import NoBonus
-from tether.training.epoch import initial_state, run_keys, train_epoch
+from tether.training.loop import initial_state, run_keys, train_epoch
 from tether.types import Batch
 
 ROWS = 100_000

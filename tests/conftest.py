@@ -7,10 +7,15 @@ import os
 import shutil
 import signal
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+
+if TYPE_CHECKING:
+    from tether.runs.reading import Run
 
 os.environ.setdefault("JAX_NUMPY_RANK_PROMOTION", "raise")
 os.environ.setdefault("JAX_DEBUG_KEY_REUSE", "true")  # a key used twice is an error, where it can be seen
@@ -74,3 +79,11 @@ def interrupted_run(pendulum_file: Path, finished_run: Path, tmp_path_factory: p
     with pytest.raises(KeyboardInterrupt):
         quietly(small_config(pendulum_file), folder, say)
     return folder
+
+
+@pytest.fixture
+def make_run(tmp_path: Path) -> Callable[..., Run]:
+    """Write a run folder small enough to check by eye, and read it."""
+    from small_runs import write_and_read
+
+    return partial(write_and_read, tmp_path)

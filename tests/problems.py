@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from tether.data.dataset import Dataset
-from tether.training.epoch import RunState, initial_state, run_keys, train_epoch
+from tether.training.loop import RunState, initial_state, run_keys, train_epoch
 from tether.types import Batch, Key, Metrics, Spec, discrete_spec
 
 SPEC = Spec(observation_size=2, action_low=(-1.0, 0.0), action_high=(1.0, 4.0))  # the second bounds are not symmetric

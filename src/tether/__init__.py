@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from tether.api import evaluate, fit, train
     from tether.bonuses import CVAE, RND, Classifier, Count, CountExact, Forward, NoBonus, RNDFiLM
     from tether.data import Dataset, load_dataset
+    from tether.data.files.writing import save_dataset
     from tether.data.transforms import concatenate, filter_by_return, split_episodes, subsample
-    from tether.data.writing import save_dataset
     from tether.errors import TetherError
     from tether.policy import Policy, load_policy
     from tether.types import Batch, Spec
@@ -42,7 +42,7 @@ _HOMES = {
     "concatenate": "tether.data.transforms",
     "filter_by_return": "tether.data.transforms",
     "load_dataset": "tether.data",
-    "save_dataset": "tether.data.writing",
+    "save_dataset": "tether.data.files.writing",
     "split_episodes": "tether.data.transforms",
     "subsample": "tether.data.transforms",
     "TetherError": "tether.errors",

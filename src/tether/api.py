@@ -14,16 +14,16 @@ from tether.config import EvaluationConfig, TrainingConfig
 from tether.data.dataset import Dataset
 from tether.data.provenance import imported_columns
 from tether.data.transforms import normalise_rewards
+from tether.environments.scores import normalised_score
 from tether.errors import TetherError
 from tether.evaluation.rollout import evaluate as run_episodes
-from tether.evaluation.scores import normalised_score
 from tether.optimisation import copy_of
 from tether.policy import Policy, act
-from tether.report.progress import progress
-from tether.training.epoch import initial_state, run_keys
+from tether.progress import progress
+from tether.runs.metrics import check_finite
 from tether.training.fit import FittedBonus, cache_folder, fit_bonus
-from tether.training.metrics import check_finite
-from tether.training.rows import Rows
+from tether.training.loop import initial_state, run_keys
+from tether.training.sources import Rows
 
 OnEpoch = Callable[[int, dict[str, float], Policy], None]  # step, mean metrics, the policy as it is now
 

@@ -10,7 +10,7 @@ from typing import Any, Literal
 from tether import settings
 from tether.agents import AGENTS, TD3, Agent
 from tether.bonuses import BONUSES, CVAE, Bonus
-from tether.data.tasks import find_task
+from tether.environments.tasks import find_task
 from tether.errors import TetherError, did_you_mean
 
 

@@ -13,7 +13,7 @@ from tether.bonuses import FrozenBonus, NoBonus
 from tether.networks import MLP
 from tether.optimisation import adam_init
 from tether.policy import Policy
-from tether.training.epoch import initial_state, run_keys, train_epoch
+from tether.training.loop import initial_state, run_keys, train_epoch
 from tether.types import Batch, Key, discrete_spec
 
 AGENT = DQN(bonus_weight=2.0, learning_rate=0.125, discount=0.5, target_mix=0.25, ema_mix=0.5)

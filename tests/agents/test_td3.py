@@ -18,8 +18,8 @@ from tether.bonuses import CVAE
 from tether.networks import MLP, Actor, Critics
 from tether.optimisation import adam_init
 from tether.policy import act
-from tether.training.epoch import initial_state, run_keys, train_epoch
 from tether.training.fit import fit_bonus
+from tether.training.loop import initial_state, run_keys, train_epoch
 from tether.types import Batch, Key
 
 AGENT = TD3(

@@ -9,8 +9,8 @@ import pytest
 
 from tether.benchmark.memory import Comparison, drop_from_cache, write_rows
 from tether.cli import main
-from tether.data.d4rl import read_d4rl
-from tether.data.mapped import map_d4rl
+from tether.data.files.d4rl import read_d4rl
+from tether.data.files.mapped import map_d4rl
 
 
 def test_the_rows_are_a_dataset_of_walker2ds_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

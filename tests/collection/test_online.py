@@ -13,8 +13,8 @@ import pytest
 from tether.agents import TD3
 from tether.collection import online
 from tether.collection.online import OnlineSettings, empty_replay, initial_state, insert, run_block, spec_of
+from tether.environments.making import make_environment
 from tether.errors import TetherError
-from tether.evaluation.environments import make_environment
 from tether.types import Batch, Spec
 
 

@@ -31,7 +31,7 @@ from tether.agents import AGENTS
 from tether.bonuses import FrozenBonus
 from tether.policy import act
 from tether.storage import flatten_tree, unflatten_tree
-from tether.training.epoch import RunState, initial_state, run_keys, train_epoch
+from tether.training.loop import RunState, initial_state, run_keys, train_epoch
 from tether.types import Batch, Key
 
 

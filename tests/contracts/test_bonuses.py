@@ -28,8 +28,8 @@ from tether.data.transforms import split_episodes
 from tether.networks import Actor, make_actor
 from tether.optimisation import adam_init, adam_step
 from tether.policy import act
-from tether.training.epoch import fit_epoch
 from tether.training.fit import FittedBonus, fit_bonus
+from tether.training.loop import fit_epoch
 from tether.types import Batch, Key
 
 SCORING = [name for name in BONUSES if name != "none"]  # those that tell pairs apart

@@ -17,8 +17,8 @@ from tether.bonuses import BONUSES, FrozenBonus, frozen_template
 from tether.data.dataset import Dataset
 from tether.errors import TetherError
 from tether.policy import Policy, load_policy
-from tether.training.epoch import initial_state, run_keys, train_epoch
 from tether.training.fit import FittedBonus, fit_bonus
+from tether.training.loop import initial_state, run_keys, train_epoch
 from tether.types import Batch, Spec, discrete_spec
 
 SLOW = {"cvae", "rnd-film", "forward"}  # to compile; all that they share with the others is tested by those

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tether.data import load_dataset
-from tether.data.d4rl import read_d4rl
+from tether.data.files.d4rl import read_d4rl
 from tether.errors import TetherError
 
 
@@ -286,7 +286,7 @@ def test_columns_in_sound_chunks_are_read(write_hdf5, options):
 
 
 def test_more_than_the_memory_holds_is_refused_before_it_is_read(write_hdf5, monkeypatch):
-    monkeypatch.setattr("tether.data.limits.available_memory", lambda: 400)
+    monkeypatch.setattr("tether.data.files.limits.available_memory", lambda: 400)
     # Nine numbers a row, of 4 bytes but observations and rewards of 8, four rows, three copies.
     path = write_hdf5(rewards=np.zeros(4), observations=np.zeros((4, 2)), terminals=np.zeros(4, "u1"), timeouts=np.zeros(4, "u1"))
     said = "log.hdf5: does not fit in memory; reading it takes about 528 bytes, 400 bytes are free"

@@ -10,7 +10,7 @@ import pytest
 
 from tether.config import make_config
 from tether.data import load_dataset
-from tether.data.catalogue import data_folder, find_known, known_datasets
+from tether.data.named.catalogue import data_folder, find_known, known_datasets
 from tether.errors import TetherError
 
 # The paper's table of results, row by row.

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tether.data.d4rl import read_d4rl
+from tether.data.files.d4rl import read_d4rl
 
 
 def test_recorded_successors_are_used_as_they_are(write_hdf5):

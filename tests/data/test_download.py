@@ -20,10 +20,10 @@ import pytest
 from pendulum import files_of_at_most
 
 from tether.cli import main
-from tether.data import download as downloading
 from tether.data import load_dataset
-from tether.data.catalogue import known_datasets
-from tether.data.download import download
+from tether.data.named import download as downloading
+from tether.data.named.catalogue import known_datasets
+from tether.data.named.download import download
 from tether.errors import TetherError
 
 NAME = "hopper-medium-v0"
@@ -258,7 +258,7 @@ def test_damaged_content_is_not_kept(served, folder):
 
 def test_what_this_machine_is_too_small_to_check_is_not_thrown_away(served, folder, monkeypatch):
     with monkeypatch.context() as patch:
-        patch.setattr("tether.data.limits.available_memory", lambda: 1_000)
+        patch.setattr("tether.data.files.limits.available_memory", lambda: 1_000)
         assert "43.4 kB of 43.4 kB had arrived, but could not be checked: content: does not fit in memory" in refusal(served)
     served.asked.clear()
     fetch(served)

@@ -22,8 +22,8 @@ import pytest
 from mutations import STRUCTURAL, with_changed_bytes
 
 from tether.data import load_dataset
+from tether.data.files.writing import save_dataset
 from tether.data.transforms import subsample
-from tether.data.writing import save_dataset
 
 SECONDS = 20.0  # for one file; an ordinary one of this size takes 0.01
 MEMORY = 300e6  # bytes that reading may add to the process: the files have less than 1 MB

@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 
-from tether.data.d4rl import read_d4rl
+from tether.data.files.d4rl import read_d4rl
 from tether.data.info import describe
 
 

@@ -9,9 +9,10 @@ import h5py
 import numpy as np
 import pytest
 
-from tether.data import Dataset, load_dataset, mapped
-from tether.data.d4rl import read_d4rl
-from tether.data.mapped import map_d4rl
+from tether.data import Dataset, load_dataset
+from tether.data.files import mapped
+from tether.data.files.d4rl import read_d4rl
+from tether.data.files.mapped import map_d4rl
 from tether.data.selected import Selected
 from tether.data.transforms import normalise_rewards, split_episodes
 from tether.errors import TetherError

@@ -14,8 +14,8 @@ import pytest
 from gymnasium import spaces
 
 from tether.data import Dataset, load_dataset
-from tether.data.minari import download, list_datasets
-from tether.data.minari_export import export_minari
+from tether.data.minari.exporting import export_minari
+from tether.data.minari.reading import download, list_datasets
 from tether.errors import TetherError
 from tether.types import discrete_spec
 
@@ -177,7 +177,7 @@ def registered() -> str:
 
 
 def test_parts_are_flattened_alike_in_the_data_and_in_the_environment(registered: str):
-    from tether.evaluation.environments import make_environment
+    from tether.environments.making import make_environment
 
     record(gymnasium.make(registered, disable_env_checker=True), "parts-v0", episodes=1, steps=4)
     dataset = load_dataset("minari:parts-v0")

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from tether.data import load_dataset
+from tether.data.files.writing import write_d4rl
 from tether.data.tables.files import find_files, natural_order
 from tether.data.tables.importing import Imported, ImportOptions, import_tables
-from tether.data.writing import write_d4rl
 from tether.errors import TetherError
 
 pyarrow = pytest.importorskip("pyarrow", reason="needs the extra tables")

@@ -12,11 +12,11 @@ import pytest
 from pendulum import files_of_at_most
 
 from tether.data import Dataset, load_dataset
-from tether.data.attributes import read_provenance
+from tether.data.files.attributes import read_provenance
+from tether.data.files.writing import save_dataset, save_datasets
 from tether.data.info import describe
 from tether.data.provenance import describe_provenance
 from tether.data.transforms import concatenate, filter_by_return, split_episodes, subsample
-from tether.data.writing import save_dataset, save_datasets
 from tether.errors import TetherError
 
 

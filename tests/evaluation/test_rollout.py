@@ -8,8 +8,8 @@ import gymnasium
 import numpy as np
 import pytest
 
+from tether.environments.making import make_environment
 from tether.errors import TetherError
-from tether.evaluation.environments import make_environment
 from tether.evaluation.rollout import Evaluator, evaluate
 from tether.types import Spec
 

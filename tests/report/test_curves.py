@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 
 from tether.errors import TetherError
 from tether.report.curves import curves_figure, draw_curves
-from tether.report.runs import Run
+from tether.runs.reading import Run
 
 MakeRun = Callable[..., Run]
 

@@ -9,8 +9,8 @@ import pytest
 from rich.console import Console
 
 from tether.errors import TetherError
-from tether.report.runs import Run
 from tether.report.tables import Row, Score, markdown_lines, markdown_table, rich_lines, rich_table, run_row, seeds_row
+from tether.runs.reading import Run
 
 MakeRun = Callable[..., Run]
 

@@ -14,7 +14,7 @@ from tether import storage
 from tether.cli import main
 from tether.config import RunConfig, make_config
 from tether.errors import TetherError
-from tether.training import checkpoint
+from tether.runs import checkpoint
 
 SETTINGS = {"agent.hidden_sizes": "16,16", "agent.batch_size": "32", "evaluation.episodes": "2"}
 SETTINGS |= {"bonus.predictor_sizes": "16,16", "bonus.target_sizes": "16,16", "bonus.steps": "200", "bonus.batch_size": "32"}
@@ -61,7 +61,7 @@ def test_every_evaluation_sets_the_value_beside_what_it_was_worth(finished: Path
 def test_the_value_is_that_of_the_policy_at_the_start(finished: Path):
     policy = tether.load_policy(finished)
     last = storage.read_jsonl(finished / "metrics.jsonl")[-1]["evaluation"]["target"]
-    from tether.evaluation.environments import make_environment
+    from tether.environments.making import make_environment
 
     environment = make_environment("CartPole-v1")
     starts = np.stack([environment.reset(seed=10_000 + row)[0] for row in range(2)])

@@ -33,9 +33,9 @@ from tether import storage
 from tether.data import load_dataset
 from tether.errors import TetherError
 from tether.policy import act, load_policy
-from tether.training import checkpoint
-from tether.training.epoch import train_epoch
+from tether.runs import checkpoint
 from tether.training.fit import FitReport, FittedBonus, cache_folder, fit_name, steps_done
+from tether.training.loop import train_epoch
 from tether.training.run import find_result, penalised
 
 CONTENT = {"config.json", "metrics.jsonl", "tensorboard", "checkpoint.safetensors", "policy.safetensors", "curves.png"}

@@ -24,7 +24,7 @@ import numpy as np
 
 from tether.benchmark.speed import SPEC
 from tether.data.dataset import Dataset
-from tether.data.mapped import map_d4rl
+from tether.data.files.mapped import map_d4rl
 from tether.errors import TetherError
 
 EPISODE = 1_000  # rows
@@ -105,9 +105,9 @@ def _serve(path: Path, kind: str, extra: int) -> None:
     """Answer one word a line on standard input, until it ends."""
     from tether.agents import TD3
     from tether.bonuses import NoBonus
-    from tether.data.d4rl import read_d4rl
-    from tether.training.epoch import initial_state, run_keys
-    from tether.training.rows import Rows
+    from tether.data.files.d4rl import read_d4rl
+    from tether.training.loop import initial_state, run_keys
+    from tether.training.sources import Rows
 
     agent, bonus = TD3(), NoBonus()
     _, key = run_keys(0)

@@ -17,9 +17,9 @@ import numpy as np
 from tether.agents import TD3
 from tether.benchmark import flops
 from tether.bonuses import BONUSES, CVAE, Bonus, NoBonus
-from tether.training.epoch import fit_epoch, initial_state, run_keys, train_epoch
+from tether.runs.result import versions
 from tether.training.fit import score_rows
-from tether.training.result import versions
+from tether.training.loop import fit_epoch, initial_state, run_keys, train_epoch
 from tether.types import Batch, Spec
 
 SPEC = Spec(17, (-1.0,) * 6, (1.0,) * 6)  # halfcheetah and walker2d

@@ -44,7 +44,7 @@ def bench(
     from tether import storage
     from tether.benchmark import speed
     from tether.errors import TetherError
-    from tether.report.progress import progress
+    from tether.progress import progress
 
     if steps < 2 or steps % 2 or repetitions < 1:
         raise TetherError(f"--steps is {steps} and --repetitions {repetitions}; steps must be even and both at least 1")
@@ -89,9 +89,9 @@ def _bench_rows_on_disk(rows: int, turns: int, share: float, out: Path | None) -
 
     from tether import storage
     from tether.benchmark import memory, speed
-    from tether.data.mapped import map_d4rl
+    from tether.data.files.mapped import map_d4rl
     from tether.errors import TetherError
-    from tether.report.progress import progress
+    from tether.progress import progress
 
     if rows < memory.EPISODE or turns < 1 or not 0.0 < share < 1.0:
         raise TetherError(

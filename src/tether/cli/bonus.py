@@ -44,7 +44,7 @@ def bonus(dataset: str, /, bonuses: str = ALL, out: Path = Path("bonus-lab"), se
     from tether.experiments.bonus_lab import parse_entries, run_lab, weight_ratios
     from tether.report.histograms import draw_histogram_panels
     from tether.report.slices import draw_slices
-    from tether.training.result import versions
+    from tether.runs.result import versions
 
     if probe_steps < 1:
         raise TetherError(f"--probe-steps is {probe_steps}; it must be at least 1")

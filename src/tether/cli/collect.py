@@ -71,7 +71,7 @@ def collect(
     from tether.collection.history import first_difference, plain
     from tether.collection.levels import Recipe, collect_dataset, complete
     from tether.collection.online import OnlineSettings, online_agent
-    from tether.data.attributes import read_provenance
+    from tether.data.files.attributes import read_provenance
     from tether.errors import TetherError
 
     agent = replace(online_agent(env_id), hidden_sizes=hidden_sizes, batch_size=batch_size)

@@ -30,8 +30,8 @@ def demo(out: Path = Path("demo")) -> None:
 
     from tether.data import load_dataset
     from tether.report.curves import draw_curves
-    from tether.report.runs import read_run
     from tether.report.tables import Row, Score, rich_table, run_row
+    from tether.runs.reading import read_run
     from tether.training.run import run
 
     dataset = load_dataset(DATASET)

@@ -37,7 +37,7 @@ def evaluate(
     from tether.evaluation.render import check_film, record_episode
     from tether.evaluation.rollout import Evaluator
     from tether.policy import act
-    from tether.training import checkpoint
+    from tether.runs import checkpoint
     from tether.training.run import evaluate_policies
 
     if seed < 0:
@@ -71,7 +71,7 @@ def evaluate(
 def _show(run: Path, step: int, env_id: str, results: dict[str, EpisodeResults], own: str, seed: int, as_json: bool) -> None:
     from json import dumps
 
-    from tether.evaluation.scores import normalised_score
+    from tether.environments.scores import normalised_score
     from tether.evaluation.stats import summarise
 
     found: dict[str, dict[str, Any]] = {}

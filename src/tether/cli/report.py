@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from tether.report.runs import Run
+    from tether.runs.reading import Run
 
 
 def report(
@@ -44,8 +44,8 @@ def report(
 
     from tether.errors import TetherError
     from tether.report.curves import draw_curves
-    from tether.report.runs import find_runs
     from tether.report.tables import Row, markdown_table, rich_table, run_row, seeds_row
+    from tether.runs.reading import find_runs
 
     found = find_runs(folders)
     groups = _by_method(found if until is None else [run.until(until) for run in found])

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tether.report.progress import Bar
+    from tether.progress import Bar
     from tether.theory.statements import Findings
 
 MDPS = 1000  # of each family
@@ -35,8 +35,8 @@ def theory(out: Path = Path("theory"), seed: int = 0, markdown: bool = False) ->
 
     from tether import storage
     from tether.errors import TetherError
+    from tether.progress import progress
     from tether.report.gridworld import draw_gridworld
-    from tether.report.progress import progress
     from tether.report.theory import draw_convergence, draw_offline
     from tether.theory import statements, study
 

@@ -88,7 +88,7 @@ def _say_weights(config: RunConfig, env_id: str | None, overrides: dict[str, str
     """Where the weights of the bonus come from, unless the user has set them."""
     from tether.agents import TD3
     from tether.bonuses import CVAE, NoBonus
-    from tether.data.tasks import find_task
+    from tether.environments.tasks import find_task
 
     task, agent = find_task(env_id), config.agent
     if task is None or not isinstance(agent, TD3) or isinstance(config.bonus, NoBonus):
@@ -134,8 +134,8 @@ def _read_seeds(text: str) -> list[int]:
 def _print_table(results: list[tuple[Path, dict]]) -> None:
     from rich.console import Console
 
-    from tether.report.runs import read_run
     from tether.report.tables import rich_table, run_row, seeds_row
+    from tether.runs.reading import read_run
 
     runs = [read_run(folder) for folder, _ in results]
     if any(run.result is None or run.result["score"] is None for run in runs):

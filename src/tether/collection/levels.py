@@ -10,16 +10,16 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import gymnasium
 import numpy as np
 
+from tether.collection.as_needed import Training
 from tether.collection.history import Evaluation, History, plain
 from tether.collection.online import OnlineSettings, chooser, generator, spec_of
 from tether.collection.recording import Choose, Recorder, Recording, joined, noisy, uniform
-from tether.collection.training import Training
-from tether.data.tasks import find_task
-from tether.data.writing import check_writable, write_d4rl
+from tether.data.files.writing import check_writable, write_d4rl
+from tether.environments.making import make_environment
+from tether.environments.tasks import find_task
+from tether.environments.vectors import environment_spec
 from tether.errors import TetherError
-from tether.evaluation.environments import make_environment
-from tether.evaluation.vectors import environment_spec
-from tether.report.progress import progress
+from tether.progress import progress
 
 Level: TypeAlias = Literal["random", "medium", "medium-replay", "medium-expert"]
 

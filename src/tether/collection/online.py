@@ -21,9 +21,9 @@ import numpy as np
 from tether.agents import DQN, TD3
 from tether.bonuses import FrozenBonus, NoBonus
 from tether.collection.recording import Choose, Recorder, Recording, noisy, uniform
+from tether.environments.making import action_limits, make_environment
+from tether.environments.vectors import environment_spec
 from tether.errors import TetherError
-from tether.evaluation.environments import action_limits, make_environment
-from tether.evaluation.vectors import environment_spec
 from tether.networks import Actor, Greedy
 from tether.policy import act
 from tether.types import Batch, Key, Metrics, Spec

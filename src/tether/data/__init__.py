@@ -24,17 +24,17 @@ def built_in_datasets() -> dict[str, Path]:
 def load_dataset(source: str | Path, on_disk: bool | None = False, on_rows: OnRows | None = None) -> Dataset:
     """Read a built-in dataset or one of D4RL's by name, an HDF5 file in the D4RL layout by its path, or Minari's by `minari:ID`.
 
-    `on_disk` leaves the columns of an HDF5 file on disk (see `tether.data.mapped`); None: where they do not fit in memory.
+    `on_disk` leaves the columns of an HDF5 file on disk (see `tether.data.files.mapped`); None: where they do not fit in memory.
     `on_rows(done, total)` is called while they are written out for that.
     """
-    from tether.data.catalogue import find_known, load_known, nearest
+    from tether.data.named.catalogue import find_known, load_known, nearest
 
     def read_file(path: Path, name: str | None = None) -> Dataset:
         return _read_hdf5(path, name, on_disk, on_rows)
 
     name, path = str(source), Path(source).expanduser()
     if name.startswith("minari:"):
-        from tether.data.minari import read_minari
+        from tether.data.minari.reading import read_minari
 
         if on_disk:
             raise TetherError("a Minari dataset is read into memory; only an HDF5 file can stay on disk")
@@ -50,8 +50,8 @@ def load_dataset(source: str | Path, on_disk: bool | None = False, on_rows: OnRo
 
 
 def _read_hdf5(path: Path, name: str | None, on_disk: bool | None, on_rows: OnRows | None) -> Dataset:
-    from tether.data.d4rl import read_d4rl
-    from tether.data.mapped import fits_in_memory, map_d4rl
+    from tether.data.files.d4rl import read_d4rl
+    from tether.data.files.mapped import fits_in_memory, map_d4rl
 
     if on_disk if on_disk is not None else not fits_in_memory(path):
         return map_d4rl(path, on_rows or (lambda done, total: None), name)

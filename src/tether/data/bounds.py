@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tether.data.tasks import find_task
+from tether.environments.tasks import find_task
 from tether.errors import TetherError
 from tether.types import Spec
 
@@ -54,8 +54,8 @@ def registered_spec(env_id: str | None) -> Spec | None:
     """The spec of a registered Gymnasium environment; None where it is unknown or cannot be made."""
     if env_id is None:
         return None
-    from tether.evaluation.environments import make_environment  # here, as most datasets load without Gymnasium
-    from tether.evaluation.vectors import environment_spec
+    from tether.environments.making import make_environment  # here, as most datasets load without Gymnasium
+    from tether.environments.vectors import environment_spec
 
     try:
         environment = make_environment(env_id)

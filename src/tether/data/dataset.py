@@ -46,7 +46,7 @@ class Dataset:
 
     @property
     def on_disk(self) -> bool:
-        """Whether the columns are on disk and read from there row by row (see `tether.data.mapped`)."""
+        """Whether the columns are on disk and read from there row by row (see `tether.data.files.mapped`)."""
         return is_on_disk(self.transitions.observation)
 
     @property

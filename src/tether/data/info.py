@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from tether.data.dataset import Dataset
-from tether.data.tasks import find_task
 from tether.data.transforms import normalise_rewards
+from tether.environments.tasks import find_task
 
 DISCOUNT = 0.99  # of discounted returns where no agent has one to say: the paper's
 

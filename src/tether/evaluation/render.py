@@ -12,8 +12,8 @@ import mujoco
 import numpy as np
 from PIL import Image
 
+from tether.environments.making import action_limits, make_environment
 from tether.errors import TetherError
-from tether.evaluation.environments import action_limits, make_environment
 from tether.evaluation.rollout import Act
 from tether.storage import replacing
 from tether.types import Spec

@@ -11,8 +11,8 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
+from tether.environments.making import action_limits, make_environment
 from tether.errors import TetherError
-from tether.evaluation.environments import action_limits, make_environment
 from tether.types import Spec
 
 Act: TypeAlias = Callable[[np.ndarray], np.ndarray]  # observations (E, O) float32 -> actions (E, A)

@@ -23,7 +23,7 @@ from tether.errors import TetherError, did_you_mean
 from tether.evaluation.discrimination import auroc, false_positives, pairs_by_kind
 from tether.experiments import probe
 from tether.policy import act
-from tether.report.progress import progress
+from tether.progress import progress
 from tether.report.slices import Slice
 from tether.training.fit import FittedBonus, cache_folder, fit_bonus, fit_name, steps_done
 

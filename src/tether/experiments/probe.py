@@ -25,8 +25,8 @@ from tether.data.dataset import Dataset
 from tether.networks import Actor, Greedy, make_actor, penalties
 from tether.optimisation import adam_init, adam_step
 from tether.policy import act
-from tether.training.epoch import initial_state, run_keys, sample_rows, train_epoch
 from tether.training.fit import FittedBonus
+from tether.training.loop import initial_state, run_keys, sample_rows, train_epoch
 from tether.types import Batch, Key
 
 EPOCH_STEPS = 500

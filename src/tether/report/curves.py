@@ -11,7 +11,7 @@ import numpy as np
 
 from tether.errors import TetherError
 from tether.report.figures import COLOURS, GREY, label_steps, save_figure, style
-from tether.report.runs import Run
+from tether.runs.reading import Run
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -11,8 +11,8 @@ import numpy as np
 from tether.errors import TetherError
 from tether.report.curves import DIVERGED, break_axis
 from tether.report.figures import COLOURS, GREY, label_steps, save_figure, style
-from tether.report.runs import Run
 from tether.report.tables import Score
+from tether.runs.reading import Run
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tether.errors import TetherError, did_you_mean
-from tether.report.runs import Run
+from tether.runs.reading import Run
 
 if TYPE_CHECKING:
     from rich.table import Table

@@ -22,8 +22,8 @@ from tether.data.dataset import Dataset
 from tether.data.transforms import split_episodes
 from tether.errors import TetherError
 from tether.evaluation.discrimination import auroc_by_kind, score_kinds
-from tether.training.metrics import all_finite
-from tether.training.rows import Rows, is_sampled
+from tether.runs.metrics import all_finite
+from tether.training.sources import Rows, is_sampled
 from tether.types import Batch, Key, Spec, spec_to_json
 
 EPOCH_STEPS = 1_000

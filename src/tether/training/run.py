@@ -34,14 +34,14 @@ from tether.errors import TetherError
 from tether.evaluation.rollout import EpisodeResults, Evaluator, discounted_returns
 from tether.networks import Actor, Greedy
 from tether.policy import Policy, act
-from tether.report.progress import Bar, progress
-from tether.training import checkpoint
-from tether.training.epoch import RunState, initial_state, run_keys
+from tether.progress import Bar, progress
+from tether.runs import checkpoint
+from tether.runs.metrics import MetricsLog, Promise, check_finite
+from tether.runs.result import make_result
 from tether.training.fit import FittedBonus, cache_folder, fit_bonus, steps_done
 from tether.training.interrupt import StopRequest, stop_on_interrupt
-from tether.training.metrics import MetricsLog, Promise, check_finite
-from tether.training.result import make_result
-from tether.training.rows import Rows
+from tether.training.loop import RunState, initial_state, run_keys
+from tether.training.sources import Rows
 from tether.types import Batch
 
 Say = Callable[[str], None]
@@ -244,7 +244,7 @@ def _finish(
     m: Materials, state: RunState, log: MetricsLog, seconds: float, rate: float | None, first_step: int
 ) -> dict[str, Any]:
     from tether.report.curves import draw_curves
-    from tether.report.runs import read_run
+    from tether.runs.reading import read_run
 
     config = m.config
     about: dict[str, Any] = {

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from tether.report.progress import Bar
+    from tether.progress import Bar
 
 
 def download(name: str, /, url: str | None = None, sha256: str | None = None, overwrite: bool = False) -> None:
@@ -31,8 +31,8 @@ def download(name: str, /, url: str | None = None, sha256: str | None = None, ov
     """
     import sys
 
-    from tether.data.catalogue import find_known, nearest
-    from tether.data.download import download as fetch
+    from tether.data.named.catalogue import find_known, nearest
+    from tether.data.named.download import download as fetch
     from tether.errors import TetherError
 
     known = find_known(name)
@@ -59,7 +59,7 @@ class _InMegabytes:
 
 @contextmanager
 def _megabytes(title: str, total: int, start: int) -> Iterator[_InMegabytes]:
-    from tether.report.progress import progress
+    from tether.progress import progress
 
     with progress(title, round(total / 1e6), "MB", start=round(start / 1e6)) as bar:
         yield _InMegabytes(bar)

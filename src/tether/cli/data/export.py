@@ -22,7 +22,7 @@ def export(source: str, /, to: Literal["minari"], id: str, author: str | None = 
         description: Kept in Minari's metadata. Default: the dataset's name and hash.
     """
     from tether.data import load_dataset
-    from tether.data.minari_export import export_minari
+    from tether.data.minari.exporting import export_minari
 
     dataset = load_dataset(source)
     made = export_minari(dataset, id, author, description)

@@ -65,13 +65,13 @@ def import_tables(
 
     from tether.cli.data.output import check_outputs
     from tether.data import load_dataset
+    from tether.data.files.writing import write_d4rl
     from tether.data.tables.files import find_files
     from tether.data.tables.importing import ImportOptions
     from tether.data.tables.importing import import_tables as read_tables
-    from tether.data.writing import write_d4rl
     from tether.errors import TetherError
+    from tether.progress import progress
     from tether.report.log_page import write_log_page
-    from tether.report.progress import progress
     from tether.report.tables import rich_lines
 
     if out.suffix not in (".hdf5", ".h5"):

@@ -19,7 +19,7 @@ def list_datasets() -> None:
     """
     from rich.console import Console
 
-    from tether.data.catalogue import data_folder
+    from tether.data.named.catalogue import data_folder
 
     console = Console()
     for table in (_built_in(), _d4rl(), _tasks()):
@@ -40,7 +40,7 @@ def _built_in() -> Table:
 
 
 def _d4rl() -> Table:
-    from tether.data.catalogue import VERSIONS, known_datasets
+    from tether.data.named.catalogue import VERSIONS, known_datasets
 
     table = _table("D4RL's datasets of the paper's 24 tasks", "name, with -VERSION", "versions", "on this machine")
     downloaded: dict[tuple[str, str], list[str]] = {}  # versions by name and task
@@ -54,7 +54,7 @@ def _d4rl() -> Table:
 
 
 def _tasks() -> Table:
-    from tether.data.tasks import TASKS
+    from tether.environments.tasks import TASKS
 
     table = _table(_TASKS_TITLE, "task", "environment", "steps", "at 0", "at 100", "weights")
     for task in TASKS.values():

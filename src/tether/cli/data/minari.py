@@ -20,7 +20,7 @@ def minari(remote: bool = False, prefix: str = "", download: str | None = None) 
         prefix: List only ids that begin so.
         download: The id of a dataset to fetch.
     """
-    from tether.data import minari as datasets
+    from tether.data.minari import reading as datasets
 
     if download is not None:
         dataset_id = download.removeprefix(datasets.PREFIX)

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 def check_outputs(paths: list[Path], overwrite: bool) -> None:
     """Refuse, before anything is read, to write what is there already or could not be written."""
-    from tether.data.writing import check_writable
+    from tether.data.files.writing import check_writable
     from tether.errors import TetherError
 
     if len({path.resolve() for path in paths}) != len(paths):
@@ -24,8 +24,8 @@ def check_outputs(paths: list[Path], overwrite: bool) -> None:
 
 def write_datasets(datasets: dict[Path, Dataset]) -> None:
     """Write all files or none, and say what is in each."""
-    from tether.data.writing import bytes_of, save_datasets
-    from tether.report.progress import progress
+    from tether.data.files.writing import bytes_of, save_datasets
+    from tether.progress import progress
 
     total, done = sum(bytes_of(dataset) for dataset in datasets.values()), 0
     with progress("writing", round(total / 1e6), "MB", enabled=total > 100e6) as bar:

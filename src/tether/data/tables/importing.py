@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from tether.data.attributes import is_plain_env_id
 from tether.data.choices import one_hot
-from tether.data.d4rl import sha256_of
+from tether.data.files.attributes import is_plain_env_id
+from tether.data.files.d4rl import sha256_of
 from tether.data.provenance import derivation_from_files
 from tether.data.tables.actions import Bounds, find_bounds, find_choices, look_like_choices
 from tether.data.tables.episodes import Log, RowFindings, arrange

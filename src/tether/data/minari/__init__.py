@@ -1,0 +1,1 @@
+"""Minari's datasets, through its own library: reading.py and exporting.py."""

@@ -1,0 +1,12 @@
+"""What a run folder is, for those who write it and those who read it.
+
+config.json             what was asked for, whole, and the hash of the data; written first
+metrics.jsonl           one line an epoch, one an evaluation (raw returns): metrics.py
+tensorboard/            the same for TensorBoard: tensorboard.py
+checkpoint.safetensors  the state to go on from: checkpoint.py
+policy.safetensors      the run's policy, to ship: tether.policies
+curves.png
+result.json             written last, and a folder that has it is a finished run: result.py
+
+identity.py says whether a folder is of the run that is asked for; reading.py reads a folder without JAX.
+"""

@@ -1,0 +1,96 @@
+"""A run's state on disk: one safetensors file, replaced whole, with all that decides whether it may be continued."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from tether import config as configs
+from tether import storage
+from tether.bonuses import FrozenBonus, frozen_template
+from tether.errors import TetherError
+from tether.training.loop import RunState
+from tether.types import Spec, spec_from_json, spec_to_json
+
+NAME = "checkpoint.safetensors"
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What a run knows about itself besides its state."""
+
+    config: configs.RunConfig
+    dataset_sha256: str
+    spec: Spec
+    env_id: str | None  # where it is evaluated
+    seconds: float = 0.0  # spent so far, over all sittings
+
+
+def save(folder: Path, state: RunState, progress: Progress) -> None:
+    metadata = {
+        "config": json.dumps(configs.to_json(progress.config)),
+        "dataset_sha256": progress.dataset_sha256,
+        "spec": json.dumps(spec_to_json(progress.spec)),
+        "env_id": json.dumps(progress.env_id),
+        "seconds": repr(progress.seconds),
+        "step": str(int(state.step)),
+    }
+    storage.write_tensors(folder / NAME, storage.flatten_tree(state), metadata)
+
+
+def load(folder: Path, template: RunState, config: configs.RunConfig, dataset_sha256: str) -> tuple[RunState, Progress] | None:
+    """The state to go on from, or None where there is none yet. A checkpoint of another config or dataset is refused."""
+    found = find(folder, config, dataset_sha256)
+    if found is None:
+        return None
+    tensors, stored = found
+    return storage.unflatten_tree(template, tensors), stored
+
+
+def find(folder: Path, config: configs.RunConfig, dataset_sha256: str) -> tuple[dict[str, np.ndarray], Progress] | None:
+    """The same before there is a bonus to make a template from: a checkpoint that does not belong is refused here already."""
+    path = folder / NAME
+    if not path.exists():
+        return None
+    tensors, metadata = storage.read_tensors(path)
+    stored = _progress(path, metadata)
+    difference = configs.first_difference(config, stored.config)
+    if difference:
+        raise TetherError(f"{path} is of another config ({difference}); choose another --run-dir or the same settings")
+    if stored.dataset_sha256 != dataset_sha256:
+        raise TetherError(
+            f"{path} was trained on another dataset (sha256 {stored.dataset_sha256[:12]}…); choose another --run-dir"
+        )
+    return tensors, stored
+
+
+def read_agent(folder: Path) -> tuple[Any, FrozenBonus, int, Progress]:
+    """The agent's state, its bonus, its step and the progress of a run, finished or not: to evaluate it without its dataset."""
+    path = folder / NAME
+    if not path.exists():
+        raise TetherError(f"{folder} has no {NAME}: it is no run folder, or the run has not come to its first checkpoint")
+    tensors, metadata = storage.read_tensors(path)
+    progress = _progress(path, metadata)
+    agent, bonus = progress.config.agent, progress.config.bonus
+    template = jax.eval_shape(lambda key: agent.init(key, progress.spec), jax.random.key(0))
+    frozen = storage.unflatten_tree(frozen_template(bonus, progress.spec), _below("bonus/", tensors), any_length=True)
+    state = storage.unflatten_tree(template, _below("agent/", tensors))
+    return state, FrozenBonus(frozen, bonus), int(tensors["step"]), progress
+
+
+def _below(prefix: str, tensors: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    return {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}
+
+
+def _progress(path: Path, metadata: dict[str, str]) -> Progress:
+    try:
+        config = configs.from_json(json.loads(metadata["config"]))
+        spec, env_id = spec_from_json(json.loads(metadata["spec"])), json.loads(metadata["env_id"])
+        return Progress(config, metadata["dataset_sha256"], spec, env_id, float(metadata["seconds"]))
+    except (KeyError, ValueError) as error:
+        raise TetherError(f"{path} is not the checkpoint of a run") from error

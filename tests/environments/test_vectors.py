@@ -1,0 +1,122 @@
+"""Real environments of choices and images: what Tether sees of them, and that an episode is its seed's and its policy's alone."""
+
+from __future__ import annotations
+
+import sys
+
+import gymnasium
+import numpy as np
+import pytest
+
+from tether.environments.making import make_environment
+from tether.environments.vectors import environment_spec
+from tether.errors import TetherError
+from tether.evaluation.rollout import discounted_returns
+from tether.types import Spec, discrete_spec
+
+SPECS = {
+    "CartPole-v1": discrete_spec(4, 2),
+    "LunarLander-v3": discrete_spec(8, 4),
+    "FrozenLake-v1": discrete_spec(16, 4),
+    "MinAtar/Breakout-v1": discrete_spec(400, 3, (10, 10, 4)),
+    "MinAtar/Freeway-v1": discrete_spec(700, 3, (10, 10, 7)),
+}
+
+
+@pytest.mark.parametrize("env_id", SPECS)
+def test_spaces_and_steps(env_id: str):
+    environment = make_environment(env_id, SPECS[env_id])
+    try:
+        assert environment_spec(environment) == SPECS[env_id]
+        observation, _ = environment.reset(seed=0)
+        assert (observation.shape, observation.dtype) == ((SPECS[env_id].observation_size,), np.float32)
+        for choice in np.eye(SPECS[env_id].action_size, dtype=np.float32):
+            observation, *_ = environment.step(choice)
+        assert observation.shape == (SPECS[env_id].observation_size,)
+    finally:
+        environment.close()
+
+
+def test_a_row_is_the_choice_whose_entry_is_one():
+    ours, theirs = make_environment("CartPole-v1"), gymnasium.make("CartPole-v1")
+    for choice in (0, 1):
+        ours.reset(seed=3)
+        theirs.reset(seed=3)
+        np.testing.assert_array_equal(ours.step(np.eye(2, dtype=np.float32)[choice])[0], theirs.step(choice)[0])
+    ours.close()
+    theirs.close()
+
+
+def test_an_image_is_flat_in_the_order_of_its_axes():
+    environment = make_environment("MinAtar/Breakout-v1")
+    flat, _ = environment.reset(seed=0)
+    image = environment.unwrapped.game.state()
+    np.testing.assert_array_equal(flat.reshape(10, 10, 4), image)
+    assert image[9, 4, 0]  # the paddle, in the middle of the last row
+    environment.close()
+
+
+def test_a_state_that_is_a_number_is_a_row():
+    environment = make_environment("FrozenLake-v1")
+    observation, _ = environment.reset(seed=0)
+    np.testing.assert_array_equal(observation, np.eye(16)[0])
+    environment.close()
+
+
+@pytest.mark.parametrize("env_id", ["CartPole-v1", "LunarLander-v3", "MinAtar/Breakout-v1", "MinAtar/Freeway-v1"])
+def test_an_episode_does_not_depend_on_those_before(env_id: str):
+    """A resumed run evaluates in new environments, an unbroken one in old ones. MinAtar's own reset keeps the last action."""
+    one, other = np.eye(SPECS[env_id].action_size)[:2]
+    fresh, used = make_environment(env_id), make_environment(env_id)
+    for seed in range(50):  # enough for a chance of 0.1 to repeat the last action to show
+        fresh.close()
+        fresh = make_environment(env_id)
+        if seed:
+            used.step(other)
+        for environment in (fresh, used):
+            environment.reset(seed=seed)
+        for _ in range(3):
+            np.testing.assert_array_equal(fresh.step(one)[0], used.step(one)[0])
+    for environment in (fresh, used):
+        environment.close()
+
+
+def test_freeway_ends_by_a_time_limit_and_not_by_termination():
+    environment = make_environment("MinAtar/Freeway-v1")
+    environment.reset(seed=0)
+    steps, ended = 0, False
+    while not ended:
+        _, _, terminated, truncated, _ = environment.step(np.eye(3)[0])
+        steps, ended = steps + 1, terminated or truncated
+    environment.close()
+    assert (steps, terminated, truncated) == (2500, False, True)
+
+
+def test_what_does_not_fit_is_said():
+    with pytest.raises(TetherError, match="environment CartPole-v1 has discrete actions, the dataset has continuous ones"):
+        make_environment("CartPole-v1", Spec(4, (-1.0,) * 2, (1.0,) * 2))
+    with pytest.raises(TetherError, match="environment CartPole-v1 has actions of 2 choices, the dataset has 3"):
+        make_environment("CartPole-v1", discrete_spec(4, 3))
+    with pytest.raises(TetherError, match="environment CartPole-v1 has observations of 4 numbers, the dataset has 5"):
+        make_environment("CartPole-v1", discrete_spec(5, 2))
+
+
+def test_minatar_without_its_package(monkeypatch):
+    monkeypatch.setitem(sys.modules, "minatar.gym", None)  # makes the import fail, as when it is not installed
+    with pytest.raises(TetherError, match=r"environment MinAtar/Breakout-v1 needs MinAtar: pip install 'tether-rl\[discrete\]'"):
+        make_environment("MinAtar/Breakout-v1")
+
+
+def test_lunar_lander_without_box2d(monkeypatch):
+    for module in [name for name in sys.modules if name.startswith(("Box2D", "gymnasium.envs.box2d"))]:
+        monkeypatch.delitem(sys.modules, module)
+    monkeypatch.setitem(sys.modules, "Box2D", None)
+    with pytest.raises(TetherError, match=r"environment LunarLander-v3 cannot be made: .*\[discrete\]' brings it"):
+        make_environment("LunarLander-v3")
+
+
+def test_discounted_returns_by_hand():
+    rewards = (np.array([1.0, 2.0, 4.0]), np.array([8.0]))
+    # (1 + 0.5 * 2 + 0.25 * 4) and 8 halved by the scale; then each step less one, which a longer episode pays more often.
+    np.testing.assert_allclose(discounted_returns(rewards, lambda steps: steps / 2, 0.5), [1.5, 4.0])
+    np.testing.assert_allclose(discounted_returns(rewards, lambda steps: steps - 1, 0.5), [0 + 0.5 + 0.75, 7.0])
