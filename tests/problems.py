@@ -13,9 +13,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from tether.bonuses import BonusTraits, FrozenBonus
 from tether.data.dataset import Dataset
-from tether.training.loop import RunState, initial_state, run_keys, train_epoch
-from tether.types import Batch, Key, Metrics, Spec, discrete_spec
+from tether.optimisation import Optimiser
+from tether.training.loop import agent_epoch, fresh_state, learn, run_keys
+from tether.training.sources import Rows
+from tether.types import Batch, Key, Metrics, Problem, Spec, discrete_spec
 
 SPEC = Spec(observation_size=2, action_low=(-1.0, 0.0), action_high=(1.0, 4.0))  # the second bounds are not symmetric
 CHOICES = discrete_spec(observation_size=2, actions=2)
@@ -41,7 +44,7 @@ SMALL = {
     "bonus_weight_critic": 0.5,
     "latent_size": 2,
     "steps": 1_000,
-    "held_out": 0.05,
+    "held_out_share": 0.05,
 }
 
 
@@ -56,6 +59,8 @@ def with_one_setting_changed(thing: Any) -> dict[str, Any]:
     hints = get_type_hints(type(thing))
 
     def another(value: Any, hint: Any) -> Any:
+        if isinstance(value, Optimiser):
+            return Optimiser(clip_norm=0.5)
         if get_origin(hint) is Literal:
             return next(choice for choice in get_args(hint) if choice != value)
         if isinstance(value, bool):
@@ -158,14 +163,14 @@ class BowlState(NamedTuple):
 class Bowl:
     """A bonus of known shape, `floor + steepness |a - centre|^2`. The shape is its state: all bowls share what is compiled."""
 
-    has_action_gradient: ClassVar[bool] = True
+    traits: ClassVar[BonusTraits] = BonusTraits()
+    batch_shape: ClassVar[tuple[int, ...]] = (1,)
 
     steps: int = 0
-    batch_size: int = 1
-    held_out: float = 0.0
+    held_out_share: float = 0.0
     seed: int = 0
 
-    def init(self, key: Key, spec: Spec, transitions: Batch) -> BowlState:
+    def init(self, key: Key, problem: Problem) -> BowlState:
         return bowl_state()
 
     def update(self, fitting: BowlState, batch: Batch, key: Key) -> tuple[BowlState, Metrics]:
@@ -174,7 +179,7 @@ class Bowl:
     def frozen(self, fitting: BowlState) -> BowlState:
         return fitting
 
-    def score(self, state: BowlState, observation: jax.Array, action: jax.Array, key: Key) -> jax.Array:
+    def novelty(self, state: BowlState, observation: jax.Array, action: jax.Array, key: Key) -> jax.Array:
         return state.floor + state.steepness * jnp.sum(jnp.square(action - state.centre[None, :]), axis=1)
 
 
@@ -182,17 +187,40 @@ def bowl_state(floor: float = 0.0, steepness: float = 0.0, centre: Sequence[floa
     return BowlState(*(jnp.asarray(value, jnp.float32) for value in (floor, steepness, centre)))
 
 
+def penalty(bowl: BowlState | None = None, kind: str = "continuous") -> FrozenBonus:
+    """A bowl as an agent sees it; none: no bonus."""
+    return FrozenBonus(Bowl(), bowl_state() if bowl is None else bowl, SPECS[kind])
+
+
+def initial_state(agent: Any, spec: Spec = SPEC, seed: int = 0, rows: Batch | None = None, steps: int = 10_000) -> Any:
+    """`rows` matter to an agent that looks at the data's moments."""
+    if rows is None:
+        rows = suited(constant_reward(), "discrete" if spec.discrete else "continuous")
+    return fresh_state(agent, run_keys(seed)[0], Problem(spec, rows, steps))
+
+
 def train(
     agent: Any, rows: Batch, bowl: BowlState | None = None, epochs: int = 1, seed: int = 0, kind: str = "continuous"
-) -> tuple[RunState, Metrics]:
-    """The state after some epochs under a bowl (none: no bonus), and the metrics of the last. `kind` is that of the actions."""
+) -> tuple[Any, Metrics]:
+    """The agent's state after some epochs under a bowl, and the metrics of the last. `kind` is that of the actions."""
     rows = suited(rows, kind)
-    state = initial_state(agent, bowl_state() if bowl is None else bowl, SPECS[kind], seed)
-    for _ in range(epochs):
-        state, metrics = one_epoch(agent, state, rows, seed)
-    return state, metrics
+    return go_on(agent, initial_state(agent, SPECS[kind], seed, rows), rows, bowl, epochs, seed, kind=kind)
 
 
-def one_epoch(agent: Any, state: RunState, rows: Batch, seed: int = 0) -> tuple[RunState, Metrics]:
-    _, key = run_keys(seed)
-    return train_epoch(agent, Bowl(), state, rows, key, UPDATES)
+def go_on(
+    agent: Any,
+    state: Any,
+    rows: Batch,
+    bowl: BowlState | None = None,
+    epochs: int = 1,
+    seed: int = 0,
+    start: int = 0,
+    kind: str = "continuous",
+) -> tuple[Any, Metrics]:
+    """The same from a state at epoch `start` on."""
+    steps = UPDATES * agent.batch_shape[0]
+    given = (penalty(bowl, kind),)
+    ends = {"start": start * steps, "end": (start + epochs) * steps, "epoch_steps": steps, "stride": agent.batch_shape[0]}
+    for epoch in learn(agent, state, Rows(rows), run_keys(seed)[1], **ends, given=given, compiled=agent_epoch):  # noqa: B007
+        pass
+    return epoch.state, epoch.metrics

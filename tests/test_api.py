@@ -16,7 +16,7 @@ from tether import storage
 from tether.config import RunConfig
 from tether.data import Dataset
 from tether.errors import TetherError
-from tether.policy import Policy
+from tether.policies import Policy
 from tether.training.fit import FittedBonus
 
 SMALL: dict[str, Any] = {"hidden_sizes": (16, 16), "batch_size": 32}  # as in the runs, for which they are compiled
@@ -79,10 +79,10 @@ def test_training_here_is_training_by_command(config: RunConfig, dataset: Datase
 
 def test_a_bonus_outlives_the_trainings_it_is_used_for(config: RunConfig, dataset: Dataset, bonus: FittedBonus):
     pairs = dataset.transitions.observation[:5], dataset.transitions.action[:5]
-    before = bonus.score(*pairs)
+    before = bonus.novelty(*pairs)
     first, second = train(config, dataset, bonus), train(config, dataset, bonus)
     assert bits(first) == bits(second)
-    np.testing.assert_array_equal(bonus.score(*pairs), before)
+    np.testing.assert_array_equal(bonus.novelty(*pairs), before)
 
 
 def test_policies_on_the_way_stay_usable(config: RunConfig, dataset: Dataset, bonus: FittedBonus):

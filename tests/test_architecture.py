@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -54,30 +55,43 @@ def test_every_file(path: Path):
     assert "allow_pickle=True" not in path.read_text()
 
 
-@pytest.mark.parametrize(
-    ("package", "forbidden"),
-    [
-        ("agents", ("training", "report", "cli", "data", "evaluation", "storage", "bonuses")),
-        ("bonuses", ("training", "report", "cli", "data", "evaluation", "storage", "agents")),
-        ("report", ("agents", "bonuses", "training", "cli", "networks", "theory")),
-        ("data", ("agents", "bonuses", "training", "report", "cli")),
-        ("evaluation", ("agents", "bonuses", "training", "report", "cli")),
-        ("theory", ("agents", "bonuses", "training", "report", "cli", "data", "evaluation", "storage")),
-        ("training", ("cli",)),
-        ("collection", ("cli",)),
-        ("experiments", ("cli",)),
-    ],
-)
-def test_a_package_does_not_reach_up(package: str, forbidden: tuple[str, ...]):
-    paths = sorted((SOURCE / package).rglob("*.py"))
-    assert paths
-    for path in paths:
-        assert not within(imports(path), *(f"tether.{name}" for name in forbidden)), path
+def rooms() -> dict[str, int]:
+    """The row of each room in the table of docs/architecture.md, each of which may import the rooms of rows above."""
+    page = (SOURCE.parents[1] / "docs" / "architecture.md").read_text()
+    table = page[page.index("| rooms |") :].split("\n\n")[0].splitlines()[2:]
+    return {room: number for number, row in enumerate(table) for room in re.findall(r"`(\w+)(?:/|\.py)`", row.split("|")[1])}
 
 
-def test_reports_are_made_without_jax():
-    for path in (SOURCE / "report").rglob("*.py"):
+def room_of(module: str) -> str:
+    """`agents` of `tether.agents.td3`; the package itself is `__init__`."""
+    return module.split(".")[1] if "." in module else "__init__"
+
+
+def test_every_room_has_its_row():
+    found = {path.relative_to(SOURCE).parts[0].removesuffix(".py") for path in FILES}
+    assert set(rooms()) == found
+
+
+@pytest.mark.parametrize("path", FILES, ids=names(FILES))
+def test_a_room_imports_only_from_rows_above_and_from_itself(path: Path):
+    rows = rooms()
+    here = path.relative_to(SOURCE).parts[0].removesuffix(".py")
+    for module in within(imports(path), "tether"):
+        there = room_of(module)
+        if there in rows and there not in ("__init__", here) and here != "__main__":
+            assert rows[there] < rows[here], f"{path} imports {module}"
+
+
+@pytest.mark.parametrize("room", ["report", "data", "environments", "evaluation"])
+def test_what_needs_no_jax_imports_none(room: str):
+    for path in (SOURCE / room).rglob("*.py"):
         assert not within(imports(path), "jax", "equinox", "optax"), path
+
+
+def test_agents_and_bonuses_do_no_files():
+    for room in ("agents", "bonuses"):
+        for path in (SOURCE / room).rglob("*.py"):
+            assert not within(imports(path), "pathlib", "os", "io", "tether.storage"), path
 
 
 def test_commands_import_nothing_slow_before_they_are_called():
@@ -109,8 +123,8 @@ print("loaded:", [name for name in ("jax", "equinox", "matplotlib", "mujoco", "h
 
 
 def test_every_public_name_is_there():
-    for name in tether.__all__:
+    for name in dir(tether):
         assert getattr(tether, name).__name__ == name
-    assert dir(tether) == sorted(tether.__all__)
+    assert {*tether.__all__, "TD3", "BC", "DQN", "CVAE", "RNDFiLM", "NoBonus"} <= {*dir(tether)}
     with pytest.raises(AttributeError, match="module 'tether' has no attribute 'trian'"):
         _ = tether.trian

@@ -5,14 +5,16 @@ from __future__ import annotations
 import itertools
 import json
 import math
+import re
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from tether import BC, CVAE, TD3
 from tether import config as configs
-from tether.agents import AGENTS, BC, TD3
-from tether.bonuses import BONUSES, CVAE, NoBonus
+from tether.agents import AGENTS
+from tether.bonuses import BONUSES, NoBonus
 from tether.config import EvaluationConfig, RunConfig, TrainingConfig, make_config
 from tether.errors import TetherError
 
@@ -42,7 +44,10 @@ def test_the_preset_of_the_paper_is_the_papers():
 
 
 def test_the_quick_preset_shortens_the_training_and_not_the_fit():
-    assert make_config("some.hdf5", preset="quick") == RunConfig("some.hdf5", training=TrainingConfig(steps=50_000))
+    target = EvaluationConfig(policy="target")
+    assert make_config("some.hdf5", preset="quick") == RunConfig(
+        "some.hdf5", training=TrainingConfig(steps=50_000), evaluation=target
+    )
 
 
 @pytest.mark.parametrize(
@@ -66,7 +71,8 @@ def test_an_override_wins_over_the_group_and_the_preset():
 
 
 def test_an_agent_without_bonus_weights_is_not_given_any():
-    assert make_config("some.hdf5", "Hopper-v4", agent="bc", bonus="none") == RunConfig("some.hdf5", BC(), NoBonus())
+    config = make_config("some.hdf5", "Hopper-v4", agent="bc", bonus="none")
+    assert (config.agent, config.bonus, config.training) == (BC(), NoBonus(), TrainingConfig())
 
 
 def test_an_override_changes_one_setting_of_one_section():
@@ -120,9 +126,9 @@ def test_an_unknown_choice_offers_the_nearest(choice: dict[str, str], message: s
     ("name", "value", "message"),
     [
         ("agent.learning_rate_actor", "-1", "agent.learning_rate_actor is -1.0; it must not be negative"),
-        ("agent.target_noise", "nan", "agent.target_noise is nan; it must not be negative"),
-        ("training.value_limit", "nan", "training.value_limit is nan; it must not be negative"),
-        ("agent.hidden_sizes", "-1,16", "agent.hidden_sizes is -1; it must not be negative"),
+        ("agent.target_noise", "nan", "agent.target_noise is nan; it must be a number"),
+        ("training.value_limit", "nan", "training.value_limit is nan; it must be a number"),
+        ("agent.hidden_sizes", "-1,16", "agent.hidden_sizes is -1; it must be at least 1"),
         ("agent.hidden_sizes", "16,0", "agent.hidden_sizes is 0; it must be at least 1"),
         ("bonus.hidden_sizes", "0,16", "bonus.hidden_sizes is 0; it must be at least 1"),
         ("bonus.latent_size", "0", "bonus.latent_size is 0; it must be at least 1"),
@@ -135,10 +141,10 @@ def test_an_unknown_choice_offers_the_nearest(choice: dict[str, str], message: s
         ("training.checkpoint_every", "0", "training.checkpoint_every is 0; it must be at least 1"),
         ("evaluation.episodes", "0", "evaluation.episodes is 0; it must be at least 1"),
         ("agent.discount", "1", "agent.discount is 1.0; it must be at least 0 and below 1"),
-        ("bonus.held_out", "1", "bonus.held_out is 1.0; it must be at least 0 and below 1"),
+        ("bonus.held_out_share", "1", "bonus.held_out_share is 1.0; it must be at least 0 and below 1"),
         ("agent.target_mix", "1.5", "agent.target_mix is 1.5; it must be at most 1"),
         ("agent.ema_mix", "2", "agent.ema_mix is 2.0; it must be at most 1"),
-        ("bonus.seed", str(2**32), "bonus.seed is 4294967296; it must be below 4294967296"),
+        ("bonus.seed", str(2**32), "bonus.seed is 4294967296; it must be at least 0 and below 4294967296"),
         ("evaluation.policy", "onlien", "evaluation.policy is 'onlien'; it takes online or target or ema"),
     ],
 )
@@ -153,7 +159,9 @@ def test_a_value_at_its_edge_is_taken(name: str, value: str):
     make_config("some.hdf5", overrides={name: value})
 
 
-@pytest.mark.parametrize(("seed", "message"), [(-1, "it must not be negative"), (2**32, "it must be below 4294967296")])
+@pytest.mark.parametrize(
+    ("seed", "message"), [(-1, "it must not be negative"), (2**32, "it must be at least 0 and below 4294967296")]
+)
 def test_a_seed_that_would_repeat_another_is_refused(seed: int, message: str):
     with pytest.raises(TetherError, match=f"^seed is {seed}; {message}$"):
         make_config("some.hdf5", seed=seed)
@@ -192,7 +200,7 @@ def test_an_update_that_does_not_divide_an_epoch_is_refused():
 def test_a_config_comes_back_from_json_as_it_was(agent: str, bonus: str):
     config = replace(
         make_config("some.hdf5", "AdroitHandPen-v1", agent, bonus, "quick", seed=3, overrides={"training.value_limit": "inf"}),
-        evaluation=EvaluationConfig(episodes=3, policy="ema", env_id="none"),
+        evaluation=EvaluationConfig(episodes=3, policy="online", env_id="none"),
     )
     text = json.dumps(configs.to_json(config))
     assert configs.from_json(json.loads(text)) == config
@@ -258,7 +266,7 @@ def test_configs_that_are_equal_have_no_difference():
 @pytest.mark.parametrize(
     ("other", "expected"),
     [
-        (RunConfig("other.hdf5"), "dataset: some.hdf5 here, other.hdf5 there"),
+        (RunConfig("other.hdf5"), None),  # what the file is called does not matter: its hash is compared elsewhere
         (RunConfig("some.hdf5", seed=1), "seed: 0 here, 1 there"),
         (RunConfig("some.hdf5", agent=TD3(discount=0.9)), "agent.discount: 0.99 here, 0.9 there"),
         (RunConfig("some.hdf5", agent=TD3(hidden_sizes=(8, 9))), "agent.hidden_sizes: [256, 256] here, [8, 9] there"),
@@ -267,7 +275,7 @@ def test_configs_that_are_equal_have_no_difference():
         (RunConfig("some.hdf5", evaluation=EvaluationConfig(env_id="none")), "evaluation.env_id:  here, none there"),
     ],
 )
-def test_the_first_difference_is_named_with_both_values(other: RunConfig, expected: str):
+def test_the_first_difference_is_named_with_both_values(other: RunConfig, expected: str | None):
     assert configs.first_difference(RunConfig("some.hdf5"), other) == expected
 
 
@@ -281,3 +289,41 @@ def test_settings_are_grouped_for_help():
     assert list(groups) == ["run", "agent", "bonus", "training", "evaluation"]
     assert groups["run"] == {"dataset": "some.hdf5", "seed": 0}
     assert groups["agent"]["agent.discount"] == 0.99
+
+
+def test_a_run_s_policy_is_the_agent_s_main_one_unless_it_asks_for_another():
+    assert make_config("some.hdf5").evaluation.policy == "target"
+    assert make_config("some.hdf5", agent="dqn", overrides={"evaluation.policy": "unpenalised"}).policy == "unpenalised"
+    with pytest.raises(TetherError, match=r"^evaluation.policy is 'unpenalised'; it takes online or target or ema$"):
+        make_config("some.hdf5", overrides={"evaluation.policy": "unpenalised"})
+    with pytest.raises(TetherError, match=r"^evaluation.policy is 'ema'; it takes online or target$"):
+        make_config("some.hdf5", agent="bc", overrides={"evaluation.policy": "ema"})
+
+
+def test_a_group_of_settings_is_set_by_two_dots():
+    config = make_config("some.hdf5", overrides={"agent.optimiser.schedule": "cosine", "agent.optimiser.clip_norm": "2"})
+    assert (config.agent.optimiser.schedule, config.agent.optimiser.clip_norm) == ("cosine", 2.0)
+    assert configs.from_json(json.loads(json.dumps(configs.to_json(config)))) == config
+    for name, value, message in [
+        ("agent.optimiser.clip", "2", "no setting agent.optimiser.clip; did you mean agent.optimiser.clip_norm?"),
+        ("agent.optimiser.clip_norm", "-1", "agent.optimiser.clip_norm is -1.0; it must not be negative"),
+        (
+            "agent.optimiser",
+            "cosine",
+            "agent.optimiser is a group of settings: agent.optimiser.schedule, agent.optimiser.clip_norm",
+        ),
+        ("agent.discount.size", "1", "no setting agent.discount.size: agent.discount is not a group of settings"),
+        ("bonus.held_out", "0.1", "no setting bonus.held_out; it is called bonus.held_out_share now"),
+    ]:
+        with pytest.raises(TetherError, match=f"^{re.escape(message)}"):
+            make_config("some.hdf5", overrides={name: value})
+
+
+def test_settings_of_earlier_versions_are_understood():
+    plain = configs.to_json(make_config("some.hdf5", agent="bc"))
+    old = json.loads(json.dumps(plain))
+    old["bonus"]["held_out"] = old["bonus"].pop("held_out_share")
+    old["agent"]["ema_mix"] = 0.0005
+    for newer in ("optimiser", "normalise_observations"):
+        del old["agent"][newer]
+    assert configs.to_json(configs.from_json(old)) == plain

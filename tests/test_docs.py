@@ -12,7 +12,7 @@ import pytest
 
 from tether.agents import AGENTS
 from tether.bonuses import BONUSES
-from tether.types import Batch, Spec, discrete_spec
+from tether.types import Batch, Problem, Spec, discrete_spec
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -36,9 +36,9 @@ def test_every_metric_of_an_agent_has_a_line(name: str):
     def metrics(key, kind):
         keys = jax.random.split(key)
         none = lambda observation, action, key: jnp.zeros(observation.shape[0])  # noqa: E731
-        return agent.update(agent.init(keys[0], SPECS[kind]), rows(agent.critic_steps, agent.batch_size), keys[1], none)[1]
+        return agent.update(agent.init(keys[0], Problem(SPECS[kind], rows(4))), rows(*agent.batch_shape), keys[1], none)[1]
 
-    for kind in agent.action_kinds:
+    for kind in agent.traits.actions:
         assert set(jax.eval_shape(partial(metrics, kind=kind), jax.random.key(0))) <= documented()
 
 
@@ -48,7 +48,7 @@ def test_every_metric_of_a_fit_has_a_line(name: str):
 
     def metrics(key):
         keys = jax.random.split(key)
-        return bonus.update(bonus.init(keys[0], SPEC, rows(4)), rows(bonus.batch_size), keys[1])[1]
+        return bonus.update(bonus.init(keys[0], Problem(SPEC, rows(4))), rows(*bonus.batch_shape), keys[1])[1]
 
     assert set(jax.eval_shape(metrics, jax.random.key(0))) <= documented()
 

@@ -9,7 +9,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from tether.networks import MLP, Actor, Critics, LayerNorm, elu, make_actor, make_critics, make_mlp, scale_to_bounds
+from tether.networks import MLP, Critics, LayerNorm, Scaler, elu, make_critics, make_mlp, scale_to_bounds
+from tether.policies import Deterministic
+from tether.policies.deterministic import make_deterministic
 from tether.types import Spec
 
 SPEC = Spec(observation_size=3, action_low=(-1.0, 0.0), action_high=(1.0, 4.0))
@@ -72,6 +74,17 @@ def test_fresh_layer_norm_does_nothing_but_normalise():
     np.testing.assert_array_equal(network.norm.offset, np.zeros(100))
 
 
+def test_a_scaler_inside_scales_the_observation_and_leaves_the_rest():
+    scaler = Scaler(mean=jnp.array([1.0, -1.0]), std=jnp.array([2.0, 0.5]))
+    network = MLP((jnp.eye(3),), (jnp.zeros(3),), None, ("none",), scaler)
+    # ((3 - 1) / 2, (0 + 1) / 0.5, 7)
+    np.testing.assert_allclose(network(jnp.array([[3.0, 0.0, 7.0]])), [[1.0, 2.0, 7.0]])
+    slope = jax.grad(lambda network: jnp.sum(network(jnp.array([[3.0, 0.0, 7.0]]))))(network)
+    np.testing.assert_array_equal(slope.scaler.mean, np.zeros(2))  # it does not learn
+    np.testing.assert_array_equal(slope.scaler.std, np.zeros(2))
+    assert np.asarray(slope.weights[0]).any()
+
+
 def test_scale_to_bounds():
     unit = jnp.array([[-1.0, -1.0], [0.0, 0.0], [1.0, 1.0], [0.5, -0.5]])
     expected = [[-1.0, 0.0], [0.0, 2.0], [1.0, 4.0], [0.5, 1.0]]
@@ -80,12 +93,12 @@ def test_scale_to_bounds():
 
 def test_an_actor_is_tanh_scaled_to_the_bounds():
     last = MLP((jnp.zeros((3, 2)),), (jnp.array([math.atanh(0.5), -100.0]),), None, ("tanh",))
-    action = Actor(last, SPEC.action_low, SPEC.action_high)(jnp.ones((1, 3)))
+    action = Deterministic(last, SPEC.action_low, SPEC.action_high)(jnp.ones((1, 3)))
     np.testing.assert_allclose(action, [[0.5, 0.0]], rtol=1e-6)  # half way up from the middle; the bottom
 
 
 def test_a_fresh_actor_ends_in_tanh():
-    actor = jax.eval_shape(lambda key: make_actor(key, SPEC, (16, 16), ("tanh", "elu")), jax.random.key(0))
+    actor = jax.eval_shape(lambda key: make_deterministic(key, SPEC, (16, 16), ("tanh", "elu")), jax.random.key(0))
     assert actor.network.activations == ("tanh", "elu", "tanh")
     assert (actor.low, actor.high) == (SPEC.action_low, SPEC.action_high)
 

@@ -97,9 +97,12 @@ def test_an_unknown_setting_offers_the_nearest():
 
 @pytest.mark.parametrize("kind", [*AGENTS.values(), *BONUSES.values(), TrainingConfig, EvaluationConfig])
 def test_every_setting_there_is_has_a_type_that_can_be_read(kind: type):
-    hints = get_type_hints(kind)
+    hints = get_type_hints(kind, include_extras=True)
     for field in dataclasses.fields(kind):
         default = getattr(kind(), field.name)
+        if dataclasses.is_dataclass(default):
+            assert settings.convert(settings.to_plain(default), hints[field.name], field.name) == default
+            continue
         text = ",".join(map(str, default)) if isinstance(default, tuple) else str(default)
         assert settings.convert(text, hints[field.name], field.name) == default
         with pytest.raises(TetherError, match=f"^{field.name} is None; it takes "):
@@ -122,6 +125,26 @@ def test_an_unknown_field_is_refused():
     with pytest.raises(TetherError) as raised:
         settings.build(Kitchen, KITCHEN | {"haet": 1.0}, "kitchen")
     assert str(raised.value) == "no setting kitchen.haet; did you mean kitchen.heat?"
+
+
+def test_limits_stand_beside_the_field_and_nowhere_else():
+    @dataclasses.dataclass(frozen=True)
+    class Soft:
+        log_std_min: float = -20.0  # nobody says that it must not be negative
+        target_entropy: float = -3.0
+        tau: settings.Share = 0.005
+        pans: tuple[settings.Size, ...] = (20,)
+
+    settings.check(Soft(), "agent")
+    for soft, message in [
+        (Soft(tau=1.5), "agent.tau is 1.5; it must be at most 1"),
+        (Soft(tau=-0.5), "agent.tau is -0.5; it must not be negative"),
+        (Soft(pans=(4, 0)), "agent.pans is 0; it must be at least 1"),
+        (Soft(target_entropy=float("nan")), "agent.target_entropy is nan; it must be a number"),
+    ]:
+        with pytest.raises(TetherError) as raised:
+            settings.check(soft, "agent")
+        assert str(raised.value) == message
 
 
 def test_a_missing_field_is_refused():

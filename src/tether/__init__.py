@@ -15,60 +15,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from tether import registry
+
 if TYPE_CHECKING:
-    from tether.agents import BC, DQN, TD3
     from tether.api import evaluate, fit, train
-    from tether.bonuses import CVAE, RND, Classifier, Count, CountExact, Forward, NoBonus, RNDFiLM
     from tether.data import Dataset, load_dataset
     from tether.data.files.writing import save_dataset
     from tether.data.transforms import concatenate, filter_by_return, split_episodes, subsample
     from tether.errors import TetherError
-    from tether.policy import Policy, load_policy
+    from tether.policies import Policy, load_policy
     from tether.types import Batch, Spec
 
-_HOMES = {
-    "BC": "tether.agents",
-    "DQN": "tether.agents",
-    "TD3": "tether.agents",
-    "CVAE": "tether.bonuses",
-    "RND": "tether.bonuses",
-    "RNDFiLM": "tether.bonuses",
-    "Classifier": "tether.bonuses",
-    "Count": "tether.bonuses",
-    "CountExact": "tether.bonuses",
-    "Forward": "tether.bonuses",
-    "NoBonus": "tether.bonuses",
-    "Dataset": "tether.data",
-    "concatenate": "tether.data.transforms",
-    "filter_by_return": "tether.data.transforms",
-    "load_dataset": "tether.data",
-    "save_dataset": "tether.data.files.writing",
-    "split_episodes": "tether.data.transforms",
-    "subsample": "tether.data.transforms",
-    "TetherError": "tether.errors",
-    "Policy": "tether.policy",
-    "load_policy": "tether.policy",
-    "Batch": "tether.types",
-    "Spec": "tether.types",
-    "evaluate": "tether.api",
-    "fit": "tether.api",
-    "train": "tether.api",
-}
 __all__ = [
-    "BC",
-    "CVAE",
-    "DQN",
-    "RND",
-    "TD3",
     "Batch",
-    "Classifier",
-    "Count",
-    "CountExact",
     "Dataset",
-    "Forward",
-    "NoBonus",
     "Policy",
-    "RNDFiLM",
     "Spec",
     "TetherError",
     "concatenate",
@@ -82,15 +43,24 @@ __all__ = [
     "subsample",
     "train",
 ]
+_HOMES = {
+    "tether.api": ("evaluate", "fit", "train"),
+    "tether.data": ("Dataset", "load_dataset"),
+    "tether.data.files.writing": ("save_dataset",),
+    "tether.data.transforms": ("concatenate", "filter_by_return", "split_episodes", "subsample"),
+    "tether.errors": ("TetherError",),
+    "tether.policies": ("Policy", "load_policy"),
+    "tether.types": ("Batch", "Spec"),
+}
+_ADDRESSES = {name: f"{module}:{name}" for module, names in _HOMES.items() for name in names}
+_ADDRESSES |= {address.split(":")[1]: address for address in (*registry.AGENTS.values(), *registry.BONUSES.values())}
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
+    if name not in _ADDRESSES:
         raise AttributeError(f"module 'tether' has no attribute {name!r}")
-    from importlib import import_module
-
-    return getattr(import_module(_HOMES[name]), name)
+    return registry.load(_ADDRESSES[name])
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return sorted(_ADDRESSES)

@@ -8,28 +8,27 @@ from typing import Any
 
 import numpy as np
 
-from tether.agents import Agent, check_actions
-from tether.bonuses import Bonus, FrozenBonus, NoBonus
+from tether import settings
+from tether.agents import Agent, critic_steps
+from tether.bonuses import Bonus
 from tether.config import EvaluationConfig, TrainingConfig
 from tether.data.dataset import Dataset
-from tether.data.provenance import imported_columns
 from tether.data.transforms import normalise_rewards
 from tether.environments.scores import normalised_score
 from tether.errors import TetherError
 from tether.evaluation.rollout import evaluate as run_episodes
-from tether.optimisation import copy_of
-from tether.policy import Policy, act
+from tether.policies import Policy, act
 from tether.progress import progress
-from tether.runs.metrics import check_finite
+from tether.training.divergence import check_finite
 from tether.training.fit import FittedBonus, cache_folder, fit_bonus
-from tether.training.loop import initial_state, run_keys
-from tether.training.sources import Rows
+from tether.training.lesson import Lesson, check_lesson
 
 OnEpoch = Callable[[int, dict[str, float], Policy], None]  # step, mean metrics, the policy as it is now
 
 
 def fit(bonus: Bonus, dataset: Dataset, *, cache: bool = True, show: bool = False) -> FittedBonus:
     """Fit a bonus to a dataset; the same fit is taken from the cache where it has been made before."""
+    settings.check(bonus, "bonus")
     with progress("fitting the bonus", max(bonus.steps, 1), enabled=show) as bar:
         return fit_bonus(bonus, dataset, cache_folder() if cache else None, lambda step, record: bar.update(step, **record))
 
@@ -41,47 +40,39 @@ def train(
     *,
     steps: int = TrainingConfig.steps,
     seed: int = 0,
-    policy: str = EvaluationConfig.policy,
+    policy: str | None = None,
     on_epoch: OnEpoch | None = None,
     epoch_steps: int = TrainingConfig.log_every,
+    reward_scaling: str = TrainingConfig.reward_scaling,
+    reward_penalty: float = TrainingConfig.reward_penalty,
     show: bool = False,
 ) -> Policy:
     """Train an agent held to the data by `bonus` (none: nothing holds it) and return its policy.
 
-    Rewards are scaled here (`tether.data.transforms.normalise_rewards`); give the dataset as it was loaded. `policy` is online,
-    target or ema. `on_epoch` is called every `epoch_steps` steps, for metrics or evaluations of one's own.
+    Rewards are scaled here (`tether.data.transforms.normalise_rewards`); give the dataset as it was loaded. `policy` is one of
+    the agent's, its main one if not given. `on_epoch` is called every `epoch_steps` steps, for one's own metrics or evaluations.
     """
-    if steps < 1 or epoch_steps < 1 or min(steps, epoch_steps) % agent.critic_steps or steps % min(steps, epoch_steps):
-        raise TetherError(f"steps ({steps}) must be a multiple of epoch_steps ({epoch_steps}), and both of {agent.critic_steps}")
-    if bonus is not None and bonus.spec != dataset.spec:
-        raise TetherError(f"the bonus was fitted for {bonus.spec}, the dataset has {dataset.spec}")
-    check_actions(agent, dataset.spec)
-    scaled, _ = normalise_rewards(dataset)
-    kind, bonus_state = (NoBonus(), ()) if bonus is None else (bonus.bonus, bonus.state)
-    state = initial_state(agent, bonus_state, dataset.spec, seed)
-    penalty = FrozenBonus(bonus_state, kind)
-    _chosen(agent, state.agent, penalty, policy)  # a policy that is not there is found out now, not after the training
-    _, key = run_keys(seed)
-    about: dict[str, Any] = {
-        "dataset": dataset.name,
-        "dataset_sha256": dataset.sha256,
-        "env_id": dataset.env_id,
-        "policy": policy,
-    }
-    columns = imported_columns(dataset.provenance)
-    about |= {} if columns is None else {"columns": columns}
-    epoch_steps = min(steps, epoch_steps)
-    with closing(Rows(scaled.transitions)) as rows, progress("training", steps, enabled=show) as bar:
-        for step in range(epoch_steps, steps + 1, epoch_steps):
-            state, device_metrics = rows.train(agent, kind, state, key, epoch_steps // agent.critic_steps)
-            metrics = {name: float(value) for name, value in device_metrics.items()}
-            check_finite(metrics, state.agent, TrainingConfig.value_limit, step, dataset.name, None)
-            bar.update(step, **metrics)
+    settings.check(agent, "agent")
+    check_lesson(agent, dataset, bonus)
+    period = critic_steps(agent)
+    if steps < 1 or epoch_steps < 1 or min(steps, epoch_steps) % period or steps % min(steps, epoch_steps):
+        raise TetherError(f"steps ({steps}) must be a multiple of epoch_steps ({epoch_steps}), and both of {period}")
+    name = policy or agent.traits.main_policy
+    if name not in agent.traits.policies:
+        raise TetherError(f"the agent has no policy {name!r}; it has {', '.join(agent.traits.policies)}")
+    scaled, _ = normalise_rewards(dataset, reward_scaling)
+    with (
+        closing(Lesson(agent, scaled, bonus, seed, steps, reward_penalty)) as lesson,
+        progress("training", steps, enabled=show) as bar,
+    ):
+        for epoch in lesson.epochs(lesson.fresh(), 0, min(steps, epoch_steps)):
+            check_finite(epoch, agent, TrainingConfig.value_limit, dataset.name)
+            bar.update(epoch.step, **epoch.metrics)
+            if on_epoch is not None or epoch.step == steps:
+                found = lesson.policy(epoch.state, name, epoch.step, dataset.env_id)
             if on_epoch is not None:
-                on_epoch(
-                    step, metrics, Policy(_chosen(agent, state.agent, penalty, policy), dataset.spec, about | {"step": step})
-                )
-    return Policy(_chosen(agent, state.agent, penalty, policy), dataset.spec, about | {"step": steps})
+                on_epoch(epoch.step, epoch.metrics, found)
+    return found
 
 
 def evaluate(
@@ -101,11 +92,3 @@ def evaluate(
         "score": None if scores is None else float(np.mean(scores)),
         "scores": scores,
     }
-
-
-def _chosen(agent: Agent, state: Any, penalty: FrozenBonus, policy: str) -> Any:
-    policies = agent.policies(state, penalty)
-    if policy not in policies:
-        raise TetherError(f"the agent has no policy {policy!r}; it has {', '.join(policies)}")
-    # A copy: the state it belongs to is donated to the next epoch.
-    return copy_of(policies[policy])

@@ -8,23 +8,27 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from tether import settings
-from tether.agents import AGENTS, TD3, Agent
-from tether.bonuses import BONUSES, CVAE, Bonus
+from tether.agents import AGENTS, Agent, check_bonus, critic_steps
+from tether.agents.td3 import TD3
+from tether.bonuses import BONUSES, Bonus
+from tether.bonuses.cvae import CVAE
 from tether.environments.tasks import find_task
 from tether.errors import TetherError, did_you_mean
+from tether.presets import PRESETS, rules_for
+from tether.settings import Amount, Seed, Size
 
 
 @dataclass(frozen=True)
 class TrainingConfig:
     """How long, and how often the host looks at what the device does. All in critic steps."""
 
-    steps: int = 500_000  # the paper's appendix; its main text says 1,000,000
-    log_every: int = 1_000  # steps of one compiled epoch, and of one line in metrics.jsonl
-    evaluate_every: int = 5_000
-    checkpoint_every: int = 5_000
-    reward_penalty: float = 0.0  # bonuses subtracted from each recorded reward: the paper's naive form, to compare with
+    steps: Size = 500_000  # the paper's appendix; its main text says 1,000,000
+    log_every: Size = 1_000  # steps of one compiled epoch, and of one line in metrics.jsonl
+    evaluate_every: Size = 5_000
+    checkpoint_every: Size = 5_000
+    reward_penalty: Amount = 0.0  # bonuses subtracted from each recorded reward: the paper's naive form, to compare with
     reward_scaling: Literal["auto", "range", "divide"] = "auto"  # to [0, 1], or zero kept; auto: range, divide if discrete
-    value_limit: float = (
+    value_limit: Amount = (
         1e5  # stop when |Q| passes it; scaled rewards are at most 1, so a sound |Q| is below 1 / (1 - discount) = 100
     )
 
@@ -33,9 +37,9 @@ class TrainingConfig:
 class EvaluationConfig:
     """Episodes in the real environment, where there is one."""
 
-    episodes: int = 10
-    seed: int = 10_000  # of the first episode's start; the same starts at every evaluation
-    policy: Literal["online", "target", "ema"] = "target"  # the run's own; the paper's is online; all three are evaluated
+    episodes: Size = 10
+    seed: Seed = 10_000  # of the first episode's start; the same starts at every evaluation
+    policy: str = ""  # the run's own; empty: the agent's main one. All are evaluated; the paper's is online
     env_id: str = ""  # empty: the dataset's own; "none": do not evaluate
 
 
@@ -48,7 +52,7 @@ class RunConfig:
     bonus: Bonus = field(default_factory=CVAE)
     training: TrainingConfig = field(default_factory=TrainingConfig)
     evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
-    seed: int = 0
+    seed: Seed = 0
 
     @property
     def epoch_steps(self) -> int:
@@ -56,20 +60,14 @@ class RunConfig:
         training = self.training
         return math.gcd(training.log_every, training.evaluate_every, training.checkpoint_every, training.steps)
 
+    @property
+    def policy(self) -> str:
+        """Which of the agent's policies is the run's own."""
+        return self.evaluation.policy or self.agent.traits.main_policy
 
-PRESETS: dict[str, dict[str, Any]] = {
-    "paper": {},
-    "quick": {"training.steps": 50_000},  # the bonus keeps its whole fit
-}
+
 REGISTRIES = {"agent": AGENTS, "bonus": BONUSES}
 SECTIONS = ("agent", "bonus", "training", "evaluation")
-
-# What a setting of that name must be, wherever it is. Every other number must not be negative.
-AT_LEAST_ONE = {"batch_size", "hidden_sizes", "latent_size", "actor_period", "log_every", "evaluate_every", "checkpoint_every"}
-AT_LEAST_ONE |= {"training.steps", "episodes"}
-BELOW_ONE = {"discount", "held_out"}
-AT_MOST_ONE = {"target_mix", "ema_mix"}
-SEEDS = 2**32  # JAX takes the lowest 32 bits, so a larger seed would repeat a smaller one
 
 
 def make_config(
@@ -77,25 +75,23 @@ def make_config(
     env_id: str | None = None,
     agent: str = "td3",
     bonus: str = "cvae",
-    preset: str = "paper",
+    preset: str = PRESETS[0],
     seed: int = 0,
     overrides: dict[str, Any] | None = None,
 ) -> RunConfig:
-    """The preset, with the bonus weights of the task's group in the paper, with the overrides on top.
+    """The preset for this agent and the task of the environment, with the overrides on top.
 
     Overrides are by dotted name, such as `agent.bonus_weight_actor`; text is read as the type of the setting.
     """
     if preset not in PRESETS:
         raise TetherError(f"no preset {preset!r}{did_you_mean(preset, PRESETS)}")
-    config = RunConfig(dataset=dataset, agent=_choose("agent", agent)(), bonus=_choose("bonus", bonus)(), seed=seed)
-    chosen = dict(PRESETS[preset])
-    task = find_task(env_id)
-    if task is not None and isinstance(config.agent, TD3):
-        chosen["agent.bonus_weight_actor"], chosen["agent.bonus_weight_critic"] = task.bonus_weights
+    kinds = settings.choose(AGENTS, agent, "agent"), settings.choose(BONUSES, bonus, "bonus")
+    config = RunConfig(dataset, kinds[0](), kinds[1](), seed=seed)
+    chosen = {name: value for rule in rules_for(preset, agent, find_task(env_id)) for name, value in rule.settings.items()}
     for name, value in (chosen | (overrides or {})).items():
         config = override(config, name, value)
     check(config)
-    return config
+    return override(config, "evaluation.policy", config.policy)
 
 
 def override(config: RunConfig, name: str, value: Any) -> RunConfig:
@@ -110,22 +106,8 @@ def override(config: RunConfig, name: str, value: Any) -> RunConfig:
 def to_json(config: RunConfig) -> dict[str, Any]:
     """Plain JSON: the agent and the bonus carry their registry name under `name`."""
     plain = settings.to_plain(config)
-    for section in REGISTRIES:
-        plain[section] = part_to_json(section, getattr(config, section))
+    plain |= {section: settings.to_named(getattr(config, section), registry) for section, registry in REGISTRIES.items()}
     return plain
-
-
-def part_to_json(section: str, part: Any) -> dict[str, Any]:
-    """An agent or a bonus with its registry name, as `to_json` has it."""
-    name = next(name for name, member in REGISTRIES[section].items() if member is type(part))
-    return {"name": name, **settings.to_plain(part)}
-
-
-def part_from_json(section: str, plain: dict[str, Any]) -> Any:
-    """The agent or bonus that `part_to_json` wrote. A setting newer than the file gets its default."""
-    given = dict(plain)
-    kind = _choose(section, str(given.pop("name", None)))
-    return settings.build(kind, settings.to_plain(kind()) | given, section)
 
 
 def from_json(plain: dict[str, Any]) -> RunConfig:
@@ -141,11 +123,11 @@ def from_json(plain: dict[str, Any]) -> RunConfig:
         if not isinstance(plain.get(section), dict):
             raise TetherError(f"the settings of {section} are missing")
         if section in REGISTRIES:
-            parts[section] = part_from_json(section, plain[section])
+            parts[section] = settings.from_named(plain[section], REGISTRIES[section], section)
         else:
             kind = kinds[section]
             parts[section] = settings.build(kind, settings.to_plain(kind()) | plain[section], section)
-    rest = {name: value for name, value in plain.items() if name not in SECTIONS}
+    rest = {name: value for name, value in plain.items() if name not in (*SECTIONS, "dataset_sha256")}
     config = settings.build(RunConfig, rest, "", **parts)
     check(config)
     return config
@@ -156,36 +138,39 @@ def settings_of(config: RunConfig) -> dict[str, dict[str, Any]]:
     groups: dict[str, dict[str, Any]] = {"run": {}}
     for section, values in to_json(config).items():
         if isinstance(values, dict):
-            groups[section] = {f"{section}.{name}": value for name, value in values.items()}
+            groups[section] = _flat(values, f"{section}.")
         else:
             groups["run"][section] = values
     return groups
 
 
+def _flat(values: dict[str, Any], prefix: str) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, value in values.items():
+        found |= _flat(value, f"{prefix}{name}.") if isinstance(value, dict) else {prefix + name: value}
+    return found
+
+
 def first_difference(one: RunConfig, other: RunConfig) -> str | None:
-    """`agent.discount: 0.99 here, 0.9 there`, or None where both are the same."""
+    """`agent.discount: 0.99 here, 0.9 there`, or None where both compute the same from the same data.
+
+    What the dataset is called does not matter: the same file may be elsewhere, and another may have its name. Its hash is
+    compared where it is known.
+    """
     mine, theirs = ({name: value for group in settings_of(c).values() for name, value in group.items()} for c in (one, other))
     for name in [*mine, *theirs]:
-        if mine.get(name) != theirs.get(name):
+        if name != "dataset" and mine.get(name) != theirs.get(name):
             return f"{name}: {mine.get(name)} here, {theirs.get(name)} there"
     return None
 
 
 def check(config: RunConfig) -> None:
     """Refuse settings that no run could use, before anything is computed."""
-    _check_number("seed", config.seed, "seed")
-    for section in SECTIONS:
-        for name, value in vars(getattr(config, section)).items():
-            for number in value if isinstance(value, tuple) else (value,):
-                if isinstance(number, int | float):
-                    _check_number(name, number, f"{section}.{name}")
-    if config.agent.follows_penalty and not config.bonus.has_action_gradient:
-        with_gradient = ", ".join(name for name, kind in BONUSES.items() if kind().has_action_gradient)
-        raise TetherError(
-            f"this bonus has no gradient in the action for the agent to follow; choose one of {with_gradient} "
-            "(its scores can still be looked at: tether bonus)"
-        )
-    training, period = config.training, config.agent.critic_steps
+    settings.check(config, "")
+    check_bonus(config.agent, config.bonus)
+    if config.policy not in config.agent.traits.policies:
+        raise TetherError(f"evaluation.policy is {config.policy!r}; it takes {' or '.join(config.agent.traits.policies)}")
+    training, period = config.training, critic_steps(config.agent)
     if config.epoch_steps < min(100, training.steps):
         raise TetherError(
             f"training.steps {training.steps:,}, log_every {training.log_every:,}, evaluate_every {training.evaluate_every:,} "
@@ -196,24 +181,3 @@ def check(config: RunConfig) -> None:
             f"an update of the agent is {period} steps, which do not divide an epoch of {config.epoch_steps:,}; training.steps, "
             f"log_every, evaluate_every and checkpoint_every must be multiples of {period}"
         )
-
-
-def _check_number(name: str, number: float, full_name: str) -> None:
-    names = {name, full_name}
-    if not number >= 0:  # NaN too
-        raise TetherError(f"{full_name} is {number}; it must not be negative")
-    if names & AT_LEAST_ONE and number < 1:
-        raise TetherError(f"{full_name} is {number}; it must be at least 1")
-    if names & BELOW_ONE and number >= 1:
-        raise TetherError(f"{full_name} is {number}; it must be at least 0 and below 1")
-    if names & AT_MOST_ONE and number > 1:
-        raise TetherError(f"{full_name} is {number}; it must be at most 1")
-    if name == "seed" and number >= SEEDS:
-        raise TetherError(f"{full_name} is {number}; it must be below {SEEDS}")
-
-
-def _choose(section: str, name: str) -> type:
-    registry = REGISTRIES[section]
-    if name not in registry:
-        raise TetherError(f"no {section} {name!r}{did_you_mean(name, registry)}")
-    return registry[name]

@@ -10,7 +10,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from tether.types import Key, Penalty, Spec
+from tether.types import Key, Problem, Spec
 
 
 def elu(x: jax.Array) -> jax.Array:
@@ -28,9 +28,13 @@ class MLP(eqx.Module):
     biases: tuple[jax.Array, ...]
     norm: LayerNorm | None  # between the first product and its activation, where Acme's LayerNormMLP has it
     activations: tuple[str, ...] = eqx.field(static=True)
+    scaler: Scaler | None = None  # of observations, which come first among the inputs
 
     def __call__(self, x: jax.Array) -> jax.Array:
         """`(B, in) -> (B, out)`."""
+        if self.scaler is not None:
+            size = self.scaler.mean.shape[0]
+            x = jnp.concatenate([self.scaler(x[:, :size]), x[:, size:]], axis=-1)
         for layer, (weight, bias, activation) in enumerate(zip(self.weights, self.biases, self.activations, strict=True)):
             x = x @ weight + bias[None, :]
             if layer == 0 and self.norm is not None:
@@ -46,13 +50,20 @@ class Scaler(eqx.Module):
     std: jax.Array
 
     def __call__(self, x: jax.Array) -> jax.Array:
-        return (x - self.mean[None, :]) / self.std[None, :]
+        # It may be part of a network that learns, and does not learn itself.
+        mean, std = jax.lax.stop_gradient((self.mean, self.std))
+        return (x - mean[None, :]) / std[None, :]
 
 
 def make_scaler(column: jax.Array) -> Scaler:
     """By the moments of `(N, K)`. A feature that hardly varies is only centred: noise must not be blown up to unit size."""
     std = jnp.std(column, axis=0)
     return Scaler(jnp.mean(column, axis=0), jnp.where(std < 1e-6, 1.0, std))
+
+
+def observation_scaler(problem: Problem, wanted: bool) -> Scaler | None:
+    """For an agent's networks, if it is wanted. Images stay as they are."""
+    return make_scaler(problem.rows.observation) if wanted and not problem.spec.observation_shape else None
 
 
 def make_scalers(spec: Spec, observation: jax.Array, action: jax.Array) -> tuple[Scaler, Scaler]:
@@ -86,6 +97,7 @@ def make_mlp(
     output_size: int,
     activations: tuple[str, ...],
     layer_norm: bool = False,
+    scaler: Scaler | None = None,
 ) -> MLP:
     """Weights and biases uniform in ±1/sqrt(inputs): PyTorch's default, which TD3's and BCQ's authors used."""
     sizes = (input_size, *hidden_sizes, output_size)
@@ -96,7 +108,8 @@ def make_mlp(
         weights.append(jax.random.uniform(key_weight, (inputs, outputs), minval=-bound, maxval=bound))
         biases.append(jax.random.uniform(key_bias, (outputs,), minval=-bound, maxval=bound))
     norm = LayerNorm(jnp.ones(sizes[1]), jnp.zeros(sizes[1])) if layer_norm else None
-    return MLP(tuple(weights), tuple(biases), norm, activations)
+    # A copy: a donated state must not hold the same buffer twice, and an agent has several networks.
+    return MLP(tuple(weights), tuple(biases), norm, activations, jax.tree.map(jnp.copy, scaler))
 
 
 class ImageMLP(eqx.Module):
@@ -136,10 +149,11 @@ def make_network(
     output_size: int,
     activations: tuple[str, ...],
     layer_norm: bool = False,
+    scaler: Scaler | None = None,
 ) -> Network:
     """Of an observation and `extra` more numbers: an MLP, behind a convolution where observations are images."""
     if not spec.observation_shape:
-        return make_mlp(key, spec.observation_size + extra, hidden_sizes, output_size, activations, layer_norm)
+        return make_mlp(key, spec.observation_size + extra, hidden_sizes, output_size, activations, layer_norm, scaler)
     height, width, channels = spec.observation_shape
     key_weight, key_bias, key_dense = jax.random.split(key, 3)
     inputs = PATCH * PATCH * channels
@@ -151,51 +165,6 @@ def make_network(
         dense=make_mlp(key_dense, features + extra, hidden_sizes, output_size, activations, layer_norm),
         shape=(height, width, channels),
     )
-
-
-class Actor(eqx.Module):
-    """A deterministic policy: a network whose tanh output is scaled to the action bounds, which it carries along."""
-
-    network: MLP
-    low: tuple[float, ...] = eqx.field(static=True)
-    high: tuple[float, ...] = eqx.field(static=True)
-
-    def __call__(self, observation: jax.Array) -> jax.Array:
-        """`(B, O) -> (B, A)`, within the bounds."""
-        return scale_to_bounds(self.network(observation), self.low, self.high)
-
-
-def make_actor(
-    key: Key, spec: Spec, hidden_sizes: tuple[int, ...], activations: tuple[str, ...], layer_norm: bool = False
-) -> Actor:
-    network = make_mlp(key, spec.observation_size, hidden_sizes, spec.action_size, (*activations, "tanh"), layer_norm)
-    return Actor(network, spec.action_low, spec.action_high)
-
-
-class Greedy(eqx.Module):
-    """A policy of discrete actions: the one with the largest output of the network, less its weighted bonus if there is one."""
-
-    network: Network  # an output for each action: Q-values, or logits
-    penalty: Penalty | None = None  # a pytree itself, so that a policy carries its bonus
-    weight: jax.Array | None = None  # () of the penalty
-
-    def __call__(self, observation: jax.Array) -> jax.Array:
-        """`(B, O) -> (B, A)`, one-hot."""
-        outputs = self.network(observation)
-        return jax.nn.one_hot(jnp.argmax(self.penalised(observation, outputs), axis=-1), outputs.shape[1])
-
-    def penalised(self, observation: jax.Array, outputs: jax.Array) -> jax.Array:
-        if self.penalty is None or self.weight is None:
-            return outputs
-        # Acting is deterministic: a bonus that samples draws the same at each call.
-        return outputs - self.weight * penalties(self.penalty, observation, outputs.shape[1], jax.random.key(0))
-
-
-def penalties(penalty: Penalty, observation: jax.Array, actions: int, key: Key) -> jax.Array:
-    """The penalty of every discrete action: `(B, O) -> (B, actions)`."""
-    rows = observation.shape[0]
-    every_action = jnp.tile(jnp.eye(actions), (rows, 1))
-    return penalty(jnp.repeat(observation, actions, axis=0), every_action, key).reshape(rows, actions)
 
 
 class Critics(eqx.Module):
@@ -214,11 +183,17 @@ class Critics(eqx.Module):
 
 
 def make_critics(
-    key: Key, spec: Spec, number: int, hidden_sizes: tuple[int, ...], activations: tuple[str, ...], layer_norm: bool = False
+    key: Key,
+    spec: Spec,
+    number: int,
+    hidden_sizes: tuple[int, ...],
+    activations: tuple[str, ...],
+    layer_norm: bool = False,
+    scaler: Scaler | None = None,
 ) -> Critics:
     inputs = spec.observation_size + spec.action_size
     keys = jax.random.split(key, number)
-    return Critics(tuple(make_mlp(key, inputs, hidden_sizes, 1, (*activations, "none"), layer_norm) for key in keys))
+    return Critics(tuple(make_mlp(key, inputs, hidden_sizes, 1, (*activations, "none"), layer_norm, scaler) for key in keys))
 
 
 def scale_to_bounds(unit: jax.Array, low: tuple[float, ...], high: tuple[float, ...]) -> jax.Array:

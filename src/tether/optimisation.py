@@ -1,24 +1,72 @@
-"""Gradient steps and weight averages, for agents and bonuses alike."""
+"""Gradient steps and weight averages, for agents and bonuses alike: Adam, on Optax."""
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
 import optax
 
+from tether.settings import Amount
+
 Tree = TypeVar("Tree")
 
 
-def adam_init(parameters: Any, learning_rate: float) -> optax.OptState:
-    return optax.adam(learning_rate).init(parameters)
+@dataclass(frozen=True)
+class Optimiser:
+    """What goes around Adam. Left as it is, it is plain Adam."""
+
+    schedule: Literal["constant", "cosine", "linear"] = "constant"  # of the learning rate; the others fall to 0 at the end
+    clip_norm: Amount = 0.0  # the largest norm of a whole gradient; 0: any
+    weight_decay: Amount = 0.0  # AdamW's, of weight matrices alone
+
+    def start(self, parameters: Any, learning_rate: float, steps: int = 1) -> optax.OptState:
+        """The state before the first of `steps` steps."""
+        return self._transform(learning_rate, steps).init(parameters)
+
+    def step(self, parameters: Tree, gradient: Tree, state: optax.OptState, learning_rate: float) -> tuple[Tree, optax.OptState]:
+        """The parameters one step down the gradient, and the optimiser's new state."""
+        change, state = self._transform(learning_rate).update(gradient, state, parameters)
+        return optax.apply_updates(parameters, change), state
+
+    def _transform(self, learning_rate: float, steps: int = 1) -> optax.GradientTransformation:
+        """`steps` matters to the first state alone, which keeps it."""
+        parts = [optax.clip_by_global_norm(self.clip_norm)] if self.clip_norm else []
+        if self.weight_decay:
+            parts.append(optax.adamw(learning_rate, weight_decay=self.weight_decay, mask=_is_matrix))
+        else:
+            parts.append(optax.adam(learning_rate))
+        if self.schedule != "constant":
+            parts.append(_falling(self.schedule, steps))
+        return parts[0] if len(parts) == 1 else optax.chain(*parts)
 
 
-def adam_step(parameters: Tree, gradient: Tree, optimiser: optax.OptState, learning_rate: float) -> tuple[Tree, optax.OptState]:
-    """The parameters one step down the gradient, and the optimiser's new state."""
-    change, optimiser = optax.adam(learning_rate).update(gradient, optimiser)
-    return optax.apply_updates(parameters, change), optimiser
+ADAM = Optimiser()
+
+
+class _Falling(NamedTuple):
+    done: jax.Array  # () int32 steps
+    length: jax.Array  # () int32
+
+
+def _falling(schedule: str, steps: int) -> optax.GradientTransformation:
+    """Changes times what is left of the learning rate. The length is in the state: an update does not know it."""
+
+    def init(parameters: Any) -> _Falling:
+        return _Falling(jnp.zeros((), jnp.int32), jnp.asarray(max(steps, 1), jnp.int32))
+
+    def update(changes: Any, state: _Falling, parameters: Any = None) -> tuple[Any, _Falling]:
+        share = jnp.minimum(state.done / state.length, 1.0)
+        left = 0.5 * (1.0 + jnp.cos(jnp.pi * share)) if schedule == "cosine" else 1.0 - share
+        return jax.tree.map(lambda change: left * change, changes), state._replace(done=state.done + 1)
+
+    return optax.GradientTransformation(init, update)
+
+
+def _is_matrix(parameters: Any) -> Any:
+    return jax.tree.map(lambda leaf: leaf.ndim > 1, parameters)
 
 
 def mix(slow: Tree, fast: Tree, share: float) -> Tree:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import namedtuple
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 if TYPE_CHECKING:
@@ -25,6 +27,12 @@ class Batch(NamedTuple):
     terminated: Array  # (B,), 1.0 where the episode truly ended; a time limit is 0.0
 
 
+@cache
+def batch_type(columns: tuple[str, ...]) -> Any:
+    """`Batch` with the columns behind it that an agent asks for (`tether.data.columns`)."""
+    return namedtuple("Batch", (*Batch._fields, *columns)) if columns else Batch
+
+
 @dataclass(frozen=True)
 class Spec:
     """The sizes and bounds of a control problem: static and hashable, so a jitted function can depend on it.
@@ -41,6 +49,19 @@ class Spec:
     @property
     def action_size(self) -> int:
         return len(self.action_low)
+
+
+class Problem(NamedTuple):
+    """What a learner knows before its first step."""
+
+    spec: Spec
+    rows: Batch  # of the data: all of them, or a sample of a million; for moments and counts
+    steps: int = 1  # how long it will learn, for schedules
+
+
+def row_shapes(spec: Spec) -> Batch:
+    """The shape of one row's entry in each column."""
+    return Batch((spec.observation_size,), (spec.action_size,), (), (spec.observation_size,), ())
 
 
 def discrete_spec(observation_size: int, actions: int, observation_shape: tuple[int, ...] = ()) -> Spec:

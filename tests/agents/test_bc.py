@@ -7,8 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 from problems import bowl_state, constant_reward, linear_behaviour, linear_policy, small, train
 
-from tether.agents import BC
-from tether.policy import act
+from tether import BC
+from tether.policies import act
 
 
 def test_it_recovers_a_linear_policy():
@@ -17,7 +17,7 @@ def test_it_recovers_a_linear_policy():
     # (0.1 + 0.5 s_1, 2 - s_2)
     expected = [[-0.35, 2.9], [-0.15, 1.5], [0.1, 2.0], [0.35, 2.5], [0.55, 1.1]]
     np.testing.assert_allclose(linear_policy(np.asarray(observation)), expected, atol=1e-6)
-    np.testing.assert_allclose(act(state.agent.actor, observation), expected, atol=0.05)
+    np.testing.assert_allclose(act(state.actor, observation), expected, atol=0.05)
     # The distance is summed over the two action dimensions, the loss averaged.
     np.testing.assert_allclose(metrics["actor/data_distance"], 2 * metrics["actor/loss"], rtol=1e-5)
 
@@ -26,5 +26,5 @@ def test_neither_rewards_nor_a_bonus_steer_it():
     rows = linear_behaviour()
     plain, _ = train(small(BC), rows)
     bent, metrics = train(small(BC), rows._replace(reward=constant_reward().reward), bowl_state(floor=3.0, steepness=9.0))
-    jax.tree.map(np.testing.assert_array_equal, plain.agent, bent.agent)
+    jax.tree.map(np.testing.assert_array_equal, plain, bent)
     assert float(metrics["actor/bonus"]) > 3.0  # it is reported all the same

@@ -6,14 +6,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from problems import CHOICES, UPDATES, small, suited, transitions, uniform_actions
+from problems import CHOICES, go_on, initial_state, small, suited, transitions, uniform_actions
 
 from tether.agents.dqn import DQN, DQNState, targets
 from tether.bonuses import FrozenBonus, NoBonus
 from tether.networks import MLP
-from tether.optimisation import adam_init
-from tether.policy import Policy
-from tether.training.loop import initial_state, run_keys, train_epoch
+from tether.optimisation import ADAM
+from tether.policies import Policy
 from tether.types import Batch, Key, discrete_spec
 
 AGENT = DQN(bonus_weight=2.0, learning_rate=0.125, discount=0.5, target_mix=0.25, ema_mix=0.5)
@@ -27,7 +26,7 @@ def linear(slopes: list[float], offsets: list[float]) -> MLP:
 def state() -> DQNState:
     """Q = (s, 2, 0),  Qbar = (10 s, 20, 30)."""
     q = linear([1.0, 0.0, 0.0], [0.0, 2.0, 0.0])
-    return DQNState(q, linear([10.0, 0.0, 0.0], [0.0, 20.0, 30.0]), linear([0.0] * 3, [0.0] * 3), adam_init(q, 0.125))
+    return DQNState(q, linear([10.0, 0.0, 0.0], [0.0, 20.0, 30.0]), linear([0.0] * 3, [0.0] * 3), ADAM.start(q, 0.125))
 
 
 def penalty(observation: jax.Array, action: jax.Array, key: Key) -> jax.Array:
@@ -90,11 +89,11 @@ def test_only_the_recorded_choices_learn_and_the_averages_follow_by_their_shares
 
 def test_acting_subtracts_the_bonus_and_its_value_does_not():
     class Known(NoBonus):
-        def score(self, state, observation, action, key):
+        def novelty(self, state, observation, action, key):
             return penalty(observation, action, key)
 
     spec = discrete_spec(1, 3)
-    policies = AGENT.policies(state(), FrozenBonus((), Known()))
+    policies = AGENT.policies(state(), FrozenBonus(Known(), (), spec))
     held, free = Policy(policies["online"], spec), Policy(policies["unpenalised"], spec)
     observation = np.array([[1.0], [1.9], [4.0]], np.float32)
     # s = 1: (1, 1.5, -10).  s = 1.9: (1.9 - 1.8, 1.5, .).  s = 4: (-2, 1.5, .).  Alone: (1, 2), (1.9, 2), (4, 2).
@@ -111,9 +110,7 @@ def test_it_finds_the_better_choice_in_each_state():
     right = (observation[:, 0] > 0).astype(int)
     rows = rows._replace(reward=jnp.asarray(np.asarray(rows.action)[np.arange(512), right]))
     agent = small(DQN)
-    run = initial_state(agent, (), CHOICES, 0)
-    for _ in range(2):
-        run, _ = train_epoch(agent, NoBonus(), run, rows, run_keys(0)[1], UPDATES)
-    policy = Policy(agent.policies(run.agent, FrozenBonus((), NoBonus()))["online"], CHOICES)
+    state, _ = go_on(agent, initial_state(agent, CHOICES), rows, epochs=2, kind="discrete")
+    policy = Policy(agent.policies(state, FrozenBonus(NoBonus(), (), CHOICES))["online"], CHOICES)
     clear = np.abs(observation[:, 0]) > 0.1
     assert (policy(observation) == right)[clear].mean() > 0.98

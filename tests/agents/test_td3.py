@@ -11,15 +11,16 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from problems import SPEC, UPDATES, as_dataset, bowl_state, constant_reward, small, tempting_bandit, train
+from problems import UPDATES, as_dataset, bowl_state, constant_reward, small, tempting_bandit, train
 
-from tether.agents.td3 import TD3, TD3State, actor_loss, critic_targets
-from tether.bonuses import CVAE
-from tether.networks import MLP, Actor, Critics
-from tether.optimisation import adam_init
-from tether.policy import act
+from tether import CVAE
+from tether.agents.actor_critic import ActorCriticState, critic_targets
+from tether.agents.td3 import TD3, actor_loss
+from tether.networks import MLP, Critics
+from tether.optimisation import ADAM
+from tether.policies import Deterministic, act
 from tether.training.fit import fit_bonus
-from tether.training.loop import initial_state, run_keys, train_epoch
+from tether.training.lesson import Lesson
 from tether.types import Batch, Key
 
 AGENT = TD3(
@@ -34,8 +35,8 @@ AGENT = TD3(
 )
 
 
-def constant_actor(unit: float) -> Actor:
-    return Actor(MLP((jnp.zeros((1, 1)),), (jnp.array([math.atanh(unit)]),), None, ("tanh",)), (-1.0,), (3.0,))
+def constant_actor(unit: float) -> Deterministic:
+    return Deterministic(MLP((jnp.zeros((1, 1)),), (jnp.array([math.atanh(unit)]),), None, ("tanh",)), (-1.0,), (3.0,))
 
 
 def linear_critics(*critics: tuple[float, float, float]) -> Critics:
@@ -43,17 +44,17 @@ def linear_critics(*critics: tuple[float, float, float]) -> Critics:
     return Critics(tuple(MLP((jnp.array([[w_s], [w_a]]),), (jnp.array([bias]),), None, ("none",)) for w_s, w_a, bias in critics))
 
 
-def state() -> TD3State:
+def state() -> ActorCriticState:
     """pi = 1, pibar = 2;  Q_1 = s + a, Q_2 = 100;  Qbar_1 = 2 s + a, Qbar_2 = s + 2 a."""
     actor, critics = constant_actor(0.0), linear_critics((1.0, 1.0, 0.0), (0.0, 0.0, 100.0))
-    return TD3State(
+    return ActorCriticState(
         actor=actor,
         target_actor=constant_actor(0.5),
         ema_actor=constant_actor(-0.5),
         critics=critics,
         target_critics=linear_critics((2.0, 1.0, 0.0), (1.0, 2.0, 0.0)),
-        actor_optimiser=adam_init(actor, 0.1),
-        critic_optimiser=adam_init(critics, 1e-5),
+        actor_optimiser=ADAM.start(actor, 0.1),
+        critic_optimiser=ADAM.start(critics, 1e-5),
     )
 
 
@@ -102,9 +103,7 @@ def test_the_target_side_as_one_batch_is_the_target_side_batch_by_batch():
 
 def test_actor_loss_by_hand():
     loss, metrics = jax.jit(
-        lambda state, batch: actor_loss(
-            AGENT, state.actor, state.critics, batch.observation, batch.action, jax.random.key(0), penalty
-        )
+        lambda state, batch: actor_loss(AGENT, state.actor, state.critics, batch, jax.random.key(0), penalty)
     )(state(), FIRST)
     # pi = 1, so Q_1 = (4, 2, 1) and b = (3, 1, 0): -mean(4 - 6, 2 - 2, 1 - 0) = 1/3.
     assert float(loss) == pytest.approx(1 / 3)
@@ -157,9 +156,8 @@ def test_targets_and_average_move_by_their_shares_toward_the_new_weights(updated
 
 def test_the_actor_and_the_targets_move_once_in_an_actor_period():
     trained, _ = train(small(TD3), constant_reward())
-    assert int(trained.step) == 2 * UPDATES
-    assert int(trained.agent.critic_optimiser[0].count) == 2 * UPDATES
-    assert int(trained.agent.actor_optimiser[0].count) == UPDATES
+    assert int(trained.critic_optimiser[0].count) == 2 * UPDATES
+    assert int(trained.actor_optimiser[0].count) == UPDATES
 
 
 def test_the_bonus_of_the_critics_is_discounted():
@@ -174,13 +172,12 @@ def test_without_a_bonus_the_actor_climbs_to_the_edge_and_with_the_cvae_it_stays
     assert np.abs(recorded[:, 0]).max() < 0.4
 
     free, _ = train(small(TD3), rows, epochs=8)
-    assert np.asarray(act(free.agent.actor, rows.observation))[:, 0].min() > 0.95
+    assert np.asarray(act(free.actor, rows.observation))[:, 0].min() > 0.95
 
-    agent, fitted = small(TD3), fit_bonus(small(CVAE), as_dataset(rows))
-    held = initial_state(agent, fitted.state, SPEC, 0)
-    for _ in range(8):
-        held, _ = train_epoch(agent, fitted.bonus, held, rows, run_keys(0)[1], UPDATES)
-    action = np.asarray(act(held.agent.actor, rows.observation))
+    dataset = as_dataset(rows)
+    lesson = Lesson(small(TD3), dataset, fit_bonus(small(CVAE), dataset), seed=0, steps=16 * UPDATES)
+    *_, held = lesson.epochs(lesson.fresh(), 0, 2 * UPDATES)
+    action = np.asarray(act(held.state.actor, rows.observation))
     # Were the bonus |a - (0, 2)|^2, the best would be a_1 = 1 / (2 * 5) above the data's mean.
     assert action[:, 0].min() > 0.0
     assert action[:, 0].max() < 0.3

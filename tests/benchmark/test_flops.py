@@ -5,9 +5,9 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 
-from tether.agents import TD3
+from tether import CVAE, TD3, Count, Forward
 from tether.benchmark import flops
-from tether.bonuses import CVAE, Count, Forward, NoBonus
+from tether.bonuses import NoBonus
 from tether.types import Spec
 
 SPEC = Spec(2, (-1.0,), (1.0,))
@@ -49,7 +49,7 @@ def test_a_step_of_a_fit():
     assert flops.fit_step(Forward(models=3, hidden_sizes=(4,), batch_size=5), SPEC) == 3 * 5 * (3 * 40 - 24)
 
 
-def test_a_score():
-    assert flops.score(BONUS, SPEC) == ENCODER + DECODER
-    assert flops.score(Count(bits=6), SPEC) == 2 * 3 * 6  # the projection
-    assert flops.score(NoBonus(), SPEC) == 0
+def test_the_bonus_of_a_pair():
+    assert flops.novelty(BONUS, SPEC) == ENCODER + DECODER
+    assert flops.novelty(Count(bits=6), SPEC) == 2 * 3 * 6  # the projection
+    assert flops.novelty(NoBonus(), SPEC) == 0

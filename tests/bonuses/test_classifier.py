@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from problems import ROWS, SPEC, as_dataset, small, transitions, uniform_actions
 
-from tether.bonuses import Classifier
+from tether import Classifier
 from tether.bonuses.classifier import ClassifierNetworks, contrast
 from tether.networks import MLP, Scaler
 from tether.training.fit import fit_bonus
@@ -26,7 +26,7 @@ def by_hand(weight: float) -> ClassifierNetworks:
 
 def test_the_bonus_is_minus_the_log_probability_of_being_recorded():
     # Log odds 0 and log 3: probabilities 1/2 and 3/4.
-    scores = Classifier().score(by_hand(np.log(3.0)), jnp.zeros((2, 1)), jnp.array([[0.0], [1.0]]), jax.random.key(0))
+    scores = Classifier().novelty(by_hand(np.log(3.0)), jnp.zeros((2, 1)), jnp.array([[0.0], [1.0]]), jax.random.key(0))
     np.testing.assert_allclose(scores, [np.log(2.0), np.log(4.0 / 3.0)], rtol=1e-6)
 
 
@@ -46,7 +46,7 @@ def test_the_contrast_is_uniform_actions_and_those_of_other_rows(share: float):
 def test_where_the_data_is_the_contrast_nothing_can_be_told():
     rows = transitions(uniform_actions(), 0.0, terminated=0.0)
     fitted = fit_bonus(small(Classifier, steps=300), as_dataset(rows))
-    scores = fitted.score(np.asarray(rows.observation), np.asarray(rows.action))
+    scores = fitted.novelty(np.asarray(rows.observation), np.asarray(rows.action))
     assert len(scores) == ROWS
     assert abs(scores.mean() - np.log(2.0)) < 0.1
     assert SPEC.action_size == 2

@@ -9,9 +9,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from tether.bonuses import CountExact
+from tether import CountExact
 from tether.bonuses.count_exact import CountExactState, count
-from tether.types import Batch, Key, Spec, discrete_spec
+from tether.types import Batch, Key, Problem, Spec, discrete_spec
 
 
 def rows_of(observation: np.ndarray, action: np.ndarray) -> Batch:
@@ -20,7 +20,7 @@ def rows_of(observation: np.ndarray, action: np.ndarray) -> Batch:
 
 
 def counted(observation: np.ndarray, action: np.ndarray, spec: Spec, key: Key | None = None) -> CountExactState:
-    return CountExact().init(jax.random.key(0) if key is None else key, spec, rows_of(observation, action))
+    return CountExact().init(jax.random.key(0) if key is None else key, Problem(spec, rows_of(observation, action)))
 
 
 def test_the_bonus_is_one_over_the_root_of_the_count():
@@ -29,7 +29,7 @@ def test_the_bonus_is_one_over_the_root_of_the_count():
     action = np.eye(2)[[0, 0, 0, 0, 1, 0, 0]]
     state = counted(observation, action, discrete_spec(1, 2))
     asked = jnp.array([[3.0], [3.0], [4.0], [-0.0]]), jnp.eye(2)[jnp.array([0, 1, 0, 0])]
-    scores = CountExact(unseen=7.0).score(state, *asked, jax.random.key(0))
+    scores = CountExact(unseen=7.0).novelty(state, *asked, jax.random.key(0))
     np.testing.assert_allclose(scores, [0.5, 1.0, 7.0, 2**-0.5])
 
 

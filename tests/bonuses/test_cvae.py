@@ -13,12 +13,13 @@ from problems import SPEC, constant_reward, small
 
 from tether.bonuses.cvae import CVAE, CVAENetworks, elbo_loss
 from tether.networks import MLP
+from tether.types import Problem
 
 OBSERVATION = jnp.array([[7.0], [7.0]])
 ACTION = jnp.array([[0.5, 1.0], [-0.5, 4.0]])
 
 elbo_of = jax.jit(elbo_loss, static_argnums=0)
-score_of = jax.jit(CVAE.score, static_argnums=0)
+score_of = jax.jit(CVAE.novelty, static_argnums=0)
 
 
 def networks(log_std: tuple[float, float], decoder_gain: float = 0.0) -> CVAENetworks:
@@ -75,7 +76,7 @@ def test_the_sampled_latent_has_the_encoders_spread_and_is_new_in_every_row():
 
 def test_the_gradient_in_the_action_flows_through_encoder_and_decoder():
     given, bonus = networks((0.0, 0.0), decoder_gain=1.0), CVAE(latent="mean")
-    slope_of = jax.jit(jax.grad(lambda action: jnp.sum(bonus.score(given, OBSERVATION[:1], action, jax.random.key(0)))))
+    slope_of = jax.jit(jax.grad(lambda action: jnp.sum(bonus.novelty(given, OBSERVATION[:1], action, jax.random.key(0)))))
     slope = slope_of(jnp.array([[0.5, 0.0]]))
     # b = (a_1 - tanh(a_1 + a_2))^2 + (a_2 - 2)^2 at (0.5, 0), where u = tanh 0.5 and u' = 1 - u^2.
     u = math.tanh(0.5)
@@ -85,7 +86,7 @@ def test_the_gradient_in_the_action_flows_through_encoder_and_decoder():
 
 
 def test_networks_have_the_papers_shape():
-    fitting = jax.eval_shape(lambda key: CVAE().init(key, SPEC, constant_reward()), jax.random.key(0))
+    fitting = jax.eval_shape(lambda key: CVAE().init(key, Problem(SPEC, constant_reward())), jax.random.key(0))
     encoder, decoder = fitting.networks.encoder, fitting.networks.decoder
     assert [weight.shape for weight in encoder.weights] == [(4, 750), (750, 750), (750, 24)]  # mean and log-std of 12 latents
     assert [weight.shape for weight in decoder.weights] == [(14, 750), (750, 750), (750, 2)]
@@ -95,7 +96,7 @@ def test_networks_have_the_papers_shape():
 
 def test_fitting_has_adams_moments_and_frozen_has_not():
     bonus = small(CVAE)
-    fitting = jax.eval_shape(lambda key: bonus.init(key, SPEC, constant_reward()), jax.random.key(0))
+    fitting = jax.eval_shape(lambda key: bonus.init(key, Problem(SPEC, constant_reward())), jax.random.key(0))
 
     def size(tree: object) -> int:
         return sum(math.prod(leaf.shape) for leaf in jax.tree.leaves(tree))

@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 from problems import SPEC, small, two_blobs
 
-from tether.bonuses import RND, RNDFiLM
+from tether import RND, RNDFiLM
 from tether.bonuses.rnd import RNDFitting, RNDNetworks, RunningMoments, freeze, merged
 from tether.bonuses.rnd_film import BilinearMLP, FiLMMLP
 from tether.networks import MLP, Scaler
+from tether.types import Problem
 
 
 def linear(*rows: list[float]) -> MLP:
@@ -30,12 +31,12 @@ def test_the_bonus_is_the_squared_distance_of_the_embeddings_over_its_std():
     # (s, a) = (1, 2): predictor (1, 2), target (3, 4), squared distance 4 + 4; the errors so far had variance 16.
     fitting = RNDFitting(networks, (), RunningMoments(jnp.array(8.0), jnp.array(1.0), jnp.array(16.0)))
     pair = jnp.array([[1.0]]), jnp.array([[2.0]]), jax.random.key(0)
-    np.testing.assert_allclose(RND().score(freeze(fitting, divide_by_std=True), *pair), [2.0])
-    np.testing.assert_allclose(RND().score(freeze(fitting, divide_by_std=False), *pair), [8.0])
+    np.testing.assert_allclose(RND().novelty(freeze(fitting, divide_by_std=True), *pair), [2.0])
+    np.testing.assert_allclose(RND().novelty(freeze(fitting, divide_by_std=False), *pair), [8.0])
 
 
 def test_before_any_error_is_seen_nothing_is_divided():
-    fresh = RND(predictor_sizes=(4,), target_sizes=(4,)).init(jax.random.key(0), SPEC, two_blobs())
+    fresh = RND(predictor_sizes=(4,), target_sizes=(4,)).init(jax.random.key(0), Problem(SPEC, two_blobs()))
     assert float(freeze(fresh, divide_by_std=True).scale) == 1.0
 
 
@@ -64,7 +65,7 @@ def test_film_scales_and_shifts_the_last_hidden_layer_by_the_observation():
 @pytest.mark.parametrize("kind", [RND, RNDFiLM])
 def test_only_the_predictor_learns(kind: type):
     bonus, rows = small(kind), two_blobs()
-    before = bonus.init(jax.random.key(0), SPEC, rows)
+    before = bonus.init(jax.random.key(0), Problem(SPEC, rows))
     after, _ = jax.jit(bonus.update)(before, rows, jax.random.key(1))
     jax.tree.map(np.testing.assert_array_equal, before.networks.target, after.networks.target)
     for old, new in zip(jax.tree.leaves(before.networks.predictor), jax.tree.leaves(after.networks.predictor), strict=True):
@@ -72,7 +73,7 @@ def test_only_the_predictor_learns(kind: type):
 
 
 def networks_of(bonus: RND | RNDFiLM) -> Any:
-    return jax.eval_shape(lambda key: bonus.init(key, SPEC, two_blobs()), jax.random.key(0)).networks
+    return jax.eval_shape(lambda key: bonus.init(key, Problem(SPEC, two_blobs())), jax.random.key(0)).networks
 
 
 def test_predictor_and_target_have_sizes_of_their_own():

@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 from pendulum import SETTINGS, snapshot
 
-from tether import cli
-from tether.agents import BC, TD3
-from tether.bonuses import CVAE, NoBonus
+from tether import BC, CVAE, TD3, cli
+from tether.bonuses import NoBonus
 from tether.cli import demo
 
 FOLDERS = {"bc-none", "td3-none", "td3-cvae"}

@@ -96,8 +96,8 @@ def test_weights_that_were_chosen_for_another_bonus_are_said_to_be(
             cli.main(["train", "--dataset", str(pen_file), "--bonus", bonus, *arguments])
         return capsys.readouterr().out.splitlines()
 
-    paper = "bonus weights: 10 (actor) and 10 (critic), the paper's for manipulation such as pen"
-    other = "they were chosen for its CVAE; `tether bonus DATASET` tells what to multiply them by for other bonuses"
+    paper = "agent.bonus_weight_actor 10 and agent.bonus_weight_critic 10: the paper's for manipulation such as pen"
+    other = "they were chosen for cvae; `tether bonus DATASET` tells what to multiply them by for others"
     assert said("cvae") == [paper]
     assert said("rnd") == [paper, other]
     assert said("rnd", "--set", "agent.bonus_weight_actor=40") == []
@@ -170,7 +170,7 @@ def refused(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> str:
         (["--steps", "0"], "training.steps is 0; it must be at least 1"),
         (["--steps", "12345"], "training.steps 12,345, log_every 1,000, "),
         (["--seed", "-1"], "seed is -1; it must not be negative"),
-        (["--seed", "99999999999999999999"], "seed is 99999999999999999999; it must be below 4294967296"),
+        (["--seed", "99999999999999999999"], "seed is 99999999999999999999; it must be at least 0 and below 4294967296"),
         (["--seeds", "0,1,0"], "--seeds is '0,1,0'; a seed is named twice"),
         (["--seeds", "0-2"], "--seeds is '0-2'; it takes whole numbers with commas between, such as 0,1,2"),
         (["--seeds", ""], "--seeds is ''; it takes whole numbers with commas between, such as 0,1,2"),

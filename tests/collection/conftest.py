@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tether.agents import TD3
+from tether import TD3
 from tether.collection.online import OnlineSettings
 
 

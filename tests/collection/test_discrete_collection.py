@@ -9,7 +9,7 @@ import h5py
 import numpy as np
 import pytest
 
-from tether.agents import DQN
+from tether import DQN
 from tether.cli import main
 from tether.collection.levels import Recipe, collect_dataset, complete
 from tether.collection.online import AGENT, DISCRETE_AGENT, OnlineSettings, online_agent

@@ -8,7 +8,7 @@ from dataclasses import replace
 import h5py
 import numpy as np
 
-from tether.collection.history import first_difference, plain
+from tether.collection.history import first_difference
 from tether.collection.levels import Recipe, complete
 from tether.collection.online import OnlineSettings
 from tether.data import built_in_datasets, load_dataset
@@ -28,6 +28,6 @@ def test_its_provenance_is_that_of_the_documented_command():
     """`tether collect HalfCheetah-v5 --out halfcheetah-medium-tether.hdf5 --transitions 50000 --noise 0.3 --compact`."""
     command = complete(replace(Recipe(OnlineSettings("HalfCheetah-v5")), transitions=50_000, noise=0.3, compact=True))
     with h5py.File(built_in_datasets()[NAME]) as file:
-        assert first_difference(json.loads(file.attrs["options"]), plain(command)) is None
+        assert first_difference(json.loads(file.attrs["options"]), command) is None
         assert (file.attrs["level"], file.attrs["seed"], list(file.attrs["online_steps"])) == ("medium", 0, [50_000])
         assert round(float(file.attrs["policy_return"][0])) == 4161

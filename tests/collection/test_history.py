@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import jax
@@ -92,7 +92,19 @@ def test_a_damaged_file_is_named(tmp_path: Path, tiny_online: OnlineSettings):
 
 
 def test_first_difference_looks_inside():
-    assert first_difference({"a": 1, "b": {"c": 2}}, {"a": 1, "b": {"c": 2}}) is None
-    assert first_difference({"a": 1, "b": {"c": 2}}, {"a": 1, "b": {"c": 3}}) == "with c 2 (here 3)"
-    assert first_difference({"a": 1, "old": 2}, {"a": 1}) == "with old 2 (here None)"
-    assert first_difference([], {"a": 1}) == "by other means"
+    @dataclass(frozen=True)
+    class Inner:
+        c: int = 2
+        newer: float = 0.5
+
+    @dataclass(frozen=True)
+    class Outer:
+        a: int = 1
+        b: Inner = Inner()
+
+    assert first_difference({"a": 1, "b": {"c": 2, "newer": 0.5}}, Outer()) is None
+    assert first_difference({"a": 1, "b": {"c": 2}}, Outer()) is None  # from before there was `newer`
+    assert first_difference({"a": 1, "b": {"c": 2}}, Outer(b=Inner(newer=1.0))) == "with newer None (here 1.0)"
+    assert first_difference({"a": 1, "b": {"c": 3}}, Outer()) == "with c 3 (here 2)"
+    assert first_difference({"a": 1, "b": {"c": 2}, "old": 2}, Outer()) == "with old 2 (here None)"
+    assert first_difference([], Outer()) == "by other means"

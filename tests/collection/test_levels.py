@@ -136,7 +136,7 @@ def test_a_target_out_of_reach_says_how_far_it_came_and_keeps_the_training(
 KILLED = """
 import sys
 from pathlib import Path
-from tether.agents import TD3
+from tether import TD3
 from tether.collection.levels import Recipe, collect_dataset
 from tether.collection.online import OnlineSettings
 agent = TD3(hidden_sizes=(16, 16), batch_size=8)

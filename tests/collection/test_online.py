@@ -10,12 +10,13 @@ import jax
 import numpy as np
 import pytest
 
-from tether.agents import TD3
-from tether.collection import online
-from tether.collection.online import OnlineSettings, empty_replay, initial_state, insert, run_block, spec_of
+from tether import TD3
+from tether.collection.online import OnlineSettings, initial_state, run_block, spec_of
 from tether.environments.making import make_environment
 from tether.errors import TetherError
-from tether.types import Batch, Spec
+from tether.training.loop import draw_rows, epoch
+from tether.training.sources import Replay
+from tether.types import Spec
 
 
 @pytest.fixture
@@ -42,32 +43,31 @@ def test_unbounded_actions_are_refused(pendulum: gymnasium.Env):
         spec_of(pendulum, "Free-v0")
 
 
-def test_insert_puts_rows_where_they_belong():
-    replay = empty_replay(4, Spec(1, (-1.0,), (1.0,)))
-    column = np.array([[5.0], [6.0]], dtype=np.float32)
-    rows = Batch(column, column, column[:, 0], column, np.ones(2, dtype=np.float32))
-    replay = insert(replay, rows, 1)
-    np.testing.assert_array_equal(replay.observation, [[0], [5], [6], [0]])
-    np.testing.assert_array_equal(replay.terminated, [0, 1, 1, 0])
-
-
 def test_learning_reads_only_the_filled_part_of_the_replay(tiny_online: OnlineSettings, pendulum: gymnasium.Env):
     spec = spec_of(pendulum, "InvertedPendulum-v5")
-    poisoned = jax.tree.map(lambda column: column.at[200:].set(np.nan), empty_replay(ROWS, spec))
-    settings = replace(tiny_online, warmup=0)
-    state, replay, _ = run_block(settings, pendulum, initial_state(settings, spec), poisoned, 0, lambda step: None)
-    state, replay, _ = run_block(settings, pendulum, state, replay, 100, lambda step: None)
+    settings, replay = replace(tiny_online, warmup=0), Replay(ROWS, spec)
+    replay._rows = jax.tree.map(lambda column: column.at[200:].set(np.nan), replay._rows)
+    state, _ = run_block(settings, pendulum, initial_state(settings, spec), replay, lambda step: None)
+    state, _ = run_block(settings, pendulum, state, replay, lambda step: None)
     assert all(np.isfinite(leaf).all() for leaf in leaves(state))
+    replay.size = 300  # row 200 and those after were never filled
     with pytest.raises(TetherError, match=r"online training in InvertedPendulum-v5 diverged: .* is not finite at step 400"):
-        run_block(settings, pendulum, state, replay, 300, lambda step: None)  # row 200 and those after were never filled
+        run_block(settings, pendulum, state, replay, lambda step: None)
+
+
+def replay_at(step: int, spec: Spec) -> Replay:
+    """Of as many rows of nothing."""
+    replay = Replay(ROWS, spec)
+    replay.size = step
+    return replay
 
 
 def test_a_block_fills_the_replay_with_what_it_records(tiny_online: OnlineSettings, pendulum: gymnasium.Env):
     spec = spec_of(pendulum, "InvertedPendulum-v5")
-    _, replay, recording = run_block(
-        tiny_online, pendulum, initial_state(tiny_online, spec), empty_replay(ROWS, spec), 100, lambda step: None
-    )
-    for column, recorded in zip(replay, recording.transitions, strict=True):
+    replay = replay_at(100, spec)
+    _, recording = run_block(tiny_online, pendulum, initial_state(tiny_online, spec), replay, lambda step: None)
+    assert replay.size == 200
+    for column, recorded in zip(replay._rows, recording.transitions, strict=True):
         np.testing.assert_array_equal(column[100:200], recorded)
         assert not np.asarray(column[:100]).any()
         assert not np.asarray(column[200:]).any()
@@ -77,9 +77,7 @@ def test_a_block_fills_the_replay_with_what_it_records(tiny_online: OnlineSettin
 def test_warmup_acts_uniformly_and_learns_nothing(tiny_online: OnlineSettings, pendulum: gymnasium.Env):
     spec = spec_of(pendulum, "InvertedPendulum-v5")
     shown: list[int] = []
-    state, _, recording = run_block(
-        tiny_online, pendulum, initial_state(tiny_online, spec), empty_replay(ROWS, spec), 0, shown.append
-    )
+    state, recording = run_block(tiny_online, pendulum, initial_state(tiny_online, spec), replay_at(0, spec), shown.append)
     for new, old in zip(leaves(state), leaves(initial_state(tiny_online, spec)), strict=True):
         np.testing.assert_array_equal(new, old)
     assert abs(np.mean(np.abs(recording.transitions.action)) - 1.5) < 0.3  # uniform in [-3, 3] has a mean size of 1.5
@@ -92,9 +90,7 @@ def test_a_block_depends_only_on_what_it_starts_from(tiny_online: OnlineSettings
     ends = []
     for _ in range(2):
         pendulum.reset(seed=len(ends))
-        ends.append(
-            run_block(tiny_online, pendulum, initial_state(tiny_online, spec), empty_replay(ROWS, spec), 100, lambda step: None)
-        )
+        ends.append(run_block(tiny_online, pendulum, initial_state(tiny_online, spec), replay_at(100, spec), lambda step: None))
     for first, second in zip(leaves(ends[0]), leaves(ends[1]), strict=True):
         np.testing.assert_array_equal(first, second)
 
@@ -104,9 +100,7 @@ def test_seeds_differ_in_weights_and_actions(tiny_online: OnlineSettings, pendul
     recordings, weights = [], []
     for seed in (0, 1):
         settings = replace(tiny_online, seed=seed)
-        state, _, recording = run_block(
-            settings, pendulum, initial_state(settings, spec), empty_replay(ROWS, spec), 0, lambda step: None
-        )
+        state, recording = run_block(settings, pendulum, initial_state(settings, spec), replay_at(0, spec), lambda step: None)
         weights.append(np.asarray(state.actor.network.weights[0]))
         recordings.append(recording.transitions.action)
     assert (weights[0] != weights[1]).all()
@@ -116,13 +110,13 @@ def test_seeds_differ_in_weights_and_actions(tiny_online: OnlineSettings, pendul
 def test_learning_compiles_once(tiny_online: OnlineSettings, pendulum: gymnasium.Env):
     spec = spec_of(pendulum, "InvertedPendulum-v5")
     settings = replace(tiny_online, warmup=0)
-    state, replay = initial_state(settings, spec), empty_replay(ROWS, spec)
-    state, replay, _ = run_block(settings, pendulum, state, replay, 0, lambda step: None)
-    compiled = online._learn._cache_size()
-    assert compiled > 0
-    for step in (100, 200):
-        state, replay, _ = run_block(settings, pendulum, state, replay, step, lambda step: None)
-    assert online._learn._cache_size() == compiled
+    replay = replay_at(0, spec)
+    state, _ = run_block(settings, pendulum, initial_state(settings, spec), replay, lambda step: None)
+    compiled = epoch._cache_size(), draw_rows._cache_size()
+    assert min(compiled) > 0
+    for _ in range(2):  # of a replay that has grown
+        state, _ = run_block(settings, pendulum, state, replay, lambda step: None)
+    assert (epoch._cache_size(), draw_rows._cache_size()) == compiled
 
 
 @pytest.mark.parametrize(

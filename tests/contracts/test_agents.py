@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import fields, make_dataclass
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import jax
@@ -15,31 +16,33 @@ from problems import (
     ROWS,
     SPEC,
     SPECS,
-    UPDATES,
-    Bowl,
     bandit,
     bowl_state,
     constant_reward,
-    one_epoch,
+    go_on,
+    initial_state,
+    penalty,
     small,
     suited,
     train,
     with_one_setting_changed,
 )
 
-from tether.agents import AGENTS
-from tether.bonuses import FrozenBonus
-from tether.policy import act
+from tether.agents import AGENTS, critic_steps
+from tether.data.columns import COLUMNS
+from tether.policies import PARTS, act, describe, rebuilt
+from tether.settings import from_named, to_named
 from tether.storage import flatten_tree, unflatten_tree
-from tether.training.loop import RunState, initial_state, run_keys, train_epoch
-from tether.types import Batch, Key
+from tether.training.loop import epoch
+from tether.training.together import Together, one_of
+from tether.types import Batch, Key, Problem
 
 
 def agents_with(setting: str) -> list[str]:
     return [name for name, agent in AGENTS.items() if setting in {field.name for field in fields(agent)}]
 
 
-CASES = [(name, kind) for name, agent in AGENTS.items() for kind in agent.action_kinds]
+CASES = [(name, kind) for name, agent in AGENTS.items() for kind in agent.traits.actions]
 every_agent = pytest.mark.parametrize(("name", "kind"), CASES)
 every_agent_with_values = pytest.mark.parametrize(
     ("name", "kind"), [case for case in CASES if case[0] in agents_with("discount")]
@@ -57,14 +60,21 @@ def differ(left: Any, right: Any) -> bool:
     return not all(np.array_equal(one, other) for one, other in pairs)
 
 
+def three_updates(agent: Any) -> jax.Array:
+    """Numbers of the rows that they work on."""
+    return jnp.zeros((3, *agent.batch_shape), jnp.int32)
+
+
 @cache
 def program(agent: Any, kind: str) -> str:
     """The text of all that the agent computes: its first state, and an epoch from there."""
 
     def whole(key: Key, rows: Batch) -> Any:
         key_init, key_updates = jax.random.split(key)
-        state = RunState(agent.init(key_init, SPECS[kind]), bowl_state(), jnp.zeros((), jnp.int32))
-        return train_epoch.__wrapped__(agent, Bowl(), state, rows, key_updates, 3)
+        state = agent.init(key_init, Problem(SPECS[kind], rows, steps=1_000))
+        return epoch.__wrapped__(
+            agent, state, rows, three_updates(agent), key_updates, jnp.zeros((), jnp.int32), 1, (penalty(kind=kind),)
+        )
 
     traced = jax.make_jaxpr(whole)(jax.random.key(0), suited(constant_reward(), kind))
     return f"{traced.jaxpr} {traced.consts}"
@@ -86,14 +96,16 @@ def test_a_forgotten_setting_would_be_seen(name, kind):
 
 @every_agent
 def test_the_seed_decides_the_first_state(name, kind):
-    first, same, other = (initial_state(small(AGENTS[name]), (), SPECS[kind], seed).agent for seed in (0, 0, 1))
+    first, same, other = (initial_state(small(AGENTS[name]), SPECS[kind], seed) for seed in (0, 0, 1))
     assert_same(first, same)
     assert differ(first, other)
 
 
 @every_agent
 def test_no_buffer_appears_twice_in_the_first_state(name, kind):
-    made = jax.make_jaxpr(lambda key: small(AGENTS[name]).init(key, SPECS[kind]))(jax.random.key(0)).jaxpr.outvars
+    agent = small(AGENTS[name], normalise_observations=True)
+    problem = Problem(SPECS[kind], suited(constant_reward(), kind))
+    made = jax.make_jaxpr(lambda key: agent.init(key, problem))(jax.random.key(0)).jaxpr.outvars
     assert len({id(variable) for variable in made}) == len(made)
 
 
@@ -107,10 +119,12 @@ def test_many_epochs_are_traced_once(name, kind, monkeypatch):
         return update(self, *given)
 
     monkeypatch.setattr(type(agent), "update", counted)
-    state = jax.eval_shape(lambda: initial_state(agent, bowl_state(), SPECS[kind], 0))
+    state = jax.eval_shape(lambda: initial_state(agent, SPECS[kind]))
+    numbers, rows = three_updates(agent)[:2], suited(constant_reward(), kind)
     counts = []
-    for _ in range(3):
-        state, _ = train_epoch.eval_shape(agent, Bowl(), state, suited(constant_reward(), kind), run_keys(0)[1], UPDATES + 1)
+    for step in range(3):
+        number = jnp.asarray(step, jnp.int32)
+        state, _ = epoch.eval_shape(agent, state, rows, numbers, jax.random.key(0), number, 1, (penalty(kind=kind),))
         counts.append(len(traces))
     assert counts[0] > 0
     assert counts == [counts[0]] * 3
@@ -118,28 +132,28 @@ def test_many_epochs_are_traced_once(name, kind, monkeypatch):
 
 @every_agent
 def test_a_run_resumed_at_an_epoch_equals_an_unbroken_one(name, kind):
-    agent = small(AGENTS[name])
+    agent, bowl = small(AGENTS[name]), bowl_state(steepness=1.0)
     rows = suited(bandit(), kind)
-    state, _ = train(agent, bandit(), bowl_state(steepness=1.0), epochs=1, kind=kind)
+    state, _ = train(agent, bandit(), bowl, kind=kind)
     kept = {key: np.array(leaf) for key, leaf in flatten_tree(state).items()}
-    unbroken, unbroken_metrics = one_epoch(agent, state, rows)
-    template = initial_state(agent, bowl_state(), SPECS[kind], seed=9)  # another seed's: all that counts must come from the kept
-    resumed, resumed_metrics = one_epoch(agent, unflatten_tree(template, kept), rows)
+    unbroken, unbroken_metrics = go_on(agent, state, rows, bowl, start=1, kind=kind)
+    template = initial_state(agent, SPECS[kind], seed=9)  # another seed's: all that counts must come from the kept
+    resumed, resumed_metrics = go_on(agent, unflatten_tree(template, kept), rows, bowl, start=1, kind=kind)
     assert_same(resumed, unbroken)
     assert_same(resumed_metrics, unbroken_metrics)
 
 
 @every_agent
 def test_seeds_can_be_trained_together(name, kind):
-    agent = small(AGENTS[name])
+    agent = Together(small(AGENTS[name]), seeds=5)
+    rows = suited(constant_reward(), kind)
 
-    def epoch(key: Key) -> RunState:
+    def after(learner: Any, key: Key) -> Any:
         key_init, key_updates = jax.random.split(key)
-        state = RunState(agent.init(key_init, SPECS[kind]), bowl_state(), jnp.zeros((), jnp.int32))
-        return train_epoch.__wrapped__(agent, Bowl(), state, suited(constant_reward(), kind), key_updates, 3)[0]
+        state, step = learner.init(key_init, Problem(SPECS[kind], rows)), jnp.zeros((), jnp.int32)
+        return epoch.__wrapped__(learner, state, rows, three_updates(learner), key_updates, step, 1, (penalty(kind=kind),))
 
-    alone = jax.eval_shape(epoch, jax.random.key(0))
-    together = jax.eval_shape(jax.vmap(epoch), jax.random.split(jax.random.key(0), 5))
+    alone, together = (jax.eval_shape(partial(after, learner), jax.random.key(0)) for learner in (agent.learner, agent))
     jax.tree.map(lambda one, five: np.testing.assert_equal(five.shape, (5, *one.shape)), alone, together)
 
 
@@ -157,8 +171,9 @@ def test_every_policy_stays_within_the_bounds(name, kind):
     agent = small(AGENTS[name])
     state, _ = train(agent, bandit(), kind=kind)
     observation = 1e4 * jax.random.normal(jax.random.key(0), (256, SPEC.observation_size))
-    policies = agent.policies(state.agent, FrozenBonus(state.bonus, Bowl()))
-    assert {"online", "target", "ema"} <= set(policies)
+    policies = agent.policies(state, penalty(kind=kind))
+    assert tuple(policies) == agent.traits.policies
+    assert agent.traits.main_policy in policies
     for action in (np.asarray(act(policy, observation)) for policy in policies.values()):
         assert action.shape == (256, SPECS[kind].action_size)
         if kind == "discrete":
@@ -173,7 +188,7 @@ def test_every_policy_stays_within_the_bounds(name, kind):
 def test_all_policies_have_one_shape_and_their_own_weights(name, kind):
     agent = small(AGENTS[name])
     state, _ = train(agent, bandit(), kind=kind)
-    policies = agent.policies(state.agent, FrozenBonus(state.bonus, Bowl()))
+    policies = agent.policies(state, penalty(kind=kind))
     assert len({str(jax.eval_shape(lambda policy=policy: policy)) for policy in policies.values()}) == 1
     for other, policy in policies.items():
         assert other == "online" or differ(policy, policies["online"])
@@ -184,7 +199,7 @@ def test_a_constant_reward_is_worth_its_geometric_sum(name, kind):
     agent, rows = small(AGENTS[name]), constant_reward(reward=1.0)
     state, metrics = train(agent, rows, epochs=8, kind=kind)
     np.testing.assert_allclose(metrics["critic/q"], 1.0 / (1.0 - 0.8), rtol=0.02)
-    value = agent.value(state.agent, rows.observation, suited(rows, kind).action)
+    value = agent.value(state, rows.observation, suited(rows, kind).action)
     assert value.shape == rows.reward.shape
     np.testing.assert_allclose(np.mean(value), 1.0 / (1.0 - 0.8), rtol=0.02)
 
@@ -198,7 +213,7 @@ def test_what_comes_next_counts_unless_the_step_terminated(name, kind, change):
             rows = rows._replace(next_observation=rows.next_observation + 3.0)
         elif changed:
             floor = 7.0  # the same for all actions, so that it does not move the actor
-        return train(small(AGENTS[name]), rows, bowl_state(floor=floor), kind=kind)[0].agent
+        return train(small(AGENTS[name]), rows, bowl_state(floor=floor), kind=kind)[0]
 
     assert_same(trained(1.0, changed=False), trained(1.0, changed=True))
     assert differ(trained(0.0, changed=False), trained(0.0, changed=True))
@@ -213,7 +228,7 @@ def test_a_steeper_penalty_moves_the_action_away_as_far_as_it_should(name):
         np.testing.assert_allclose((BEST + 5 * steepness * centre) / (1 + 5 * steepness), best)
         agent = small(AGENTS[name])
         state, _ = train(agent, bandit(), bowl_state(steepness=steepness, centre=centre), epochs=12)
-        action = act(agent.policies(state.agent, FrozenBonus(state.bonus, Bowl()))["online"], observation)
+        action = act(agent.policies(state, penalty())["online"], observation)
         np.testing.assert_allclose(action, np.tile(best, (256, 1)), atol=0.15)
 
 
@@ -222,19 +237,69 @@ def test_noise_differs_per_row(name):
     kind, seen = AGENTS[name], []
     agent = small(kind, **{field.name: 0.1 for field in fields(kind) if field.name.endswith("noise")})
 
-    def penalty(observation: jax.Array, action: jax.Array, key: Key) -> jax.Array:
+    def watching(observation: jax.Array, action: jax.Array, key: Key) -> jax.Array:
         jax.debug.callback(seen.append, action)
         return jnp.zeros(action.shape[0])
 
     @jax.jit
     def actions_scored(key: Key) -> None:  # nothing is returned, so that no more is compiled than the actions need
-        shape = (agent.critic_steps, agent.batch_size)
+        shape = agent.batch_shape
         row = Batch(jnp.ones((*shape, 2)), jnp.ones((*shape, 2)), jnp.ones(shape), jnp.ones((*shape, 2)), jnp.zeros(shape))
-        state = jax.eval_shape(lambda: initial_state(agent, (), SPEC, 0).agent)
-        agent.update(jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), state), row, key, penalty)
+        state = jax.eval_shape(lambda: initial_state(agent))
+        agent.update(jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), state), row, key, watching)
 
     actions_scored(jax.random.key(0))
     jax.effects_barrier()
     assert len(seen) >= 2  # the critics' and the actor's
     for actions in seen:
         assert len(np.unique(actions, axis=0)) == len(actions)  # though all observations are one
+
+
+@every_agent
+def test_what_it_declares_is_so(name, kind):
+    agent = small(AGENTS[name])
+    assert critic_steps(agent) == agent.batch_shape[0] >= 1
+    assert 0.0 < agent.discount < 1.0
+    assert set(agent.traits.columns) <= set(COLUMNS)
+    setting = agent.traits.holding_setting
+    assert not setting or setting in {field.name for field in fields(agent)}
+    assert from_named(to_named(agent, AGENTS), AGENTS, "agent") == agent
+
+
+@every_agent
+def test_every_policy_is_rebuilt_from_its_description(name, kind):
+    agent = small(AGENTS[name], normalise_observations=True)
+    state = initial_state(agent, SPECS[kind])
+    for policy in agent.policies(state, None).values():
+        assert type(policy) in PARTS.values()
+        again = rebuilt(json.loads(json.dumps(describe(policy))))
+        assert jax.tree.structure(again) == jax.tree.structure(policy)
+        jax.tree.map(lambda shape, leaf: np.testing.assert_equal(shape.shape, leaf.shape), again, policy)
+
+
+@every_agent
+def test_observations_in_any_unit_give_the_same_actions_where_they_are_normalised(name, kind):
+    """A column in other units, and its mean elsewhere: the moments take it out again."""
+    agent = small(AGENTS[name], normalise_observations=True)
+    unit, offset = jnp.array([[1e5, 1e-3]]), jnp.array([[1e5, -0.02]])
+    rows = suited(constant_reward(), kind)
+    other = rows._replace(observation=rows.observation * unit + offset, next_observation=rows.next_observation * unit + offset)
+    acts = []
+    for data in (rows, other):
+        state, _ = go_on(agent, initial_state(agent, SPECS[kind], rows=data), data, kind=kind)
+        policy = agent.policies(state, penalty(kind=kind))[agent.traits.main_policy]
+        acts.append(np.asarray(act(policy, data.observation)))
+    assert np.mean(np.abs(acts[0] - acts[1])) < 0.01
+    plain = small(AGENTS[name])
+    state, _ = go_on(plain, initial_state(plain, SPECS[kind], rows=other), other, kind=kind)
+    policy = plain.policies(state, penalty(kind=kind))[plain.traits.main_policy]
+    assert np.mean(np.abs(np.asarray(act(policy, other.observation)) - acts[0])) > 0.01  # and without them it would not
+
+
+@every_agent
+def test_one_of_several_seeds_is_a_whole_state(name, kind):
+    agent = Together(small(AGENTS[name]), seeds=2)
+    state = initial_state(agent, SPECS[kind])
+    first, second = (one_of(state, seed) for seed in (0, 1))
+    assert jax.tree.structure(first) == jax.tree.structure(initial_state(agent.learner, SPECS[kind]))
+    assert differ(first, second)

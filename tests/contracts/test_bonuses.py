@@ -23,18 +23,18 @@ from problems import (
     with_one_setting_changed,
 )
 
-from tether.bonuses import BONUSES
+from tether.bonuses import BONUSES, GRADIENT, LOG_PROBABILITY, SAMPLES, VALUE
 from tether.data.transforms import split_episodes
-from tether.networks import Actor, make_actor
-from tether.optimisation import adam_init, adam_step
-from tether.policy import act
+from tether.optimisation import ADAM
+from tether.policies import Deterministic, act
+from tether.policies.deterministic import make_deterministic
 from tether.training.fit import FittedBonus, fit_bonus
-from tether.training.loop import fit_epoch
-from tether.types import Batch, Key
+from tether.training.loop import epoch
+from tether.types import Batch, Key, Problem
 
 SCORING = [name for name in BONUSES if name != "none"]  # those that tell pairs apart
-SMOOTH = [name for name in SCORING if BONUSES[name].has_action_gradient]
-LOOP_SETTINGS = {"steps", "held_out", "seed"}  # read by the loop around the program; see the tests of fits below
+SMOOTH = [name for name in SCORING if GRADIENT in BONUSES[name].traits.offers]
+LOOP_SETTINGS = {"steps", "held_out_share", "seed"}  # read by the loop around the program; see the tests of fits below
 
 every_bonus = pytest.mark.parametrize("name", BONUSES)
 every_scoring_bonus = pytest.mark.parametrize("name", SCORING)
@@ -63,9 +63,10 @@ def program(bonus: Any) -> str:
     """The text of all that the bonus computes: its first state, an epoch of its fit, and scores."""
 
     def whole(key: Key, rows: Batch) -> Any:
-        key_init, key_steps, key_score = jax.random.split(key, 3)
-        fitting, _, metrics = fit_epoch(bonus, bonus.init(key_init, SPEC, rows), jnp.zeros((), jnp.int32), rows, key_steps, 3)
-        return metrics, bonus.score(bonus.frozen(fitting), rows.observation, rows.action, key_score)
+        key_init, key_steps, key_value = jax.random.split(key, 3)
+        fitting, numbers = bonus.init(key_init, Problem(SPEC, rows)), jnp.zeros((3, *bonus.batch_shape), jnp.int32)
+        fitting, metrics = epoch.__wrapped__(bonus, fitting, rows, numbers, key_steps, jnp.zeros((), jnp.int32), 1, ())
+        return metrics, bonus.novelty(bonus.frozen(fitting), rows.observation, rows.action, key_value)
 
     traced = jax.make_jaxpr(whole)(jax.random.key(0), constant_reward())
     return f"{traced.jaxpr} {traced.consts}"
@@ -92,7 +93,7 @@ def test_a_score_a_row_finite_and_not_negative(name):
     observation, action = random.normal(size=(300, 2)), random.uniform(SPEC.action_low, SPEC.action_high, (300, 2))
     corners = np.array([[-1.0, 0.0], [-1.0, 4.0], [1.0, 0.0], [1.0, 4.0]])
     for observations, actions in [(observation, action), (1e4 * observation, action), (np.zeros((4, 2)), corners)]:
-        score = fitted(name).score(observations, actions)
+        score = fitted(name).novelty(observations, actions)
         assert score.shape == (len(actions),)
         assert np.isfinite(score).all()
         assert (score >= 0.0).all()
@@ -102,7 +103,7 @@ def test_a_score_a_row_finite_and_not_negative(name):
 def test_the_gradient_in_the_action_is_finite_and_not_zero(name):
     bonus, state = fitted(name).bonus, fitted(name).state
     observation, action = two_blobs().observation, jnp.asarray(uniform_actions(), jnp.float32)
-    slope = jax.jit(jax.grad(lambda action: jnp.sum(bonus.score(state, observation, action, jax.random.key(0)))))(action)
+    slope = jax.jit(jax.grad(lambda action: jnp.sum(bonus.novelty(state, observation, action, jax.random.key(0)))))(action)
     assert np.isfinite(slope).all()
     assert (np.abs(slope).max(axis=1) > 1e-6).all()
 
@@ -111,9 +112,9 @@ def test_the_gradient_in_the_action_is_finite_and_not_zero(name):
 def test_it_is_higher_off_the_data_than_on_it(name):
     rows = blobs(name)
     observation = np.asarray(rows.observation)
-    on_data = fitted(name).score(observation, np.asarray(rows.action))
+    on_data = fitted(name).novelty(observation, np.asarray(rows.action))
     for elsewhere in (blob_action(-observation), uniform_actions()):  # the other blob's action is known, but not here
-        off_data = fitted(name).score(observation, elsewhere)
+        off_data = fitted(name).novelty(observation, elsewhere)
         assert np.median(off_data) > 10 * np.median(on_data)
         assert off_data.mean() > (10 if name in SMOOTH else 5) * on_data.mean()  # what shares a bucket shares its score
 
@@ -123,17 +124,17 @@ def test_an_actor_that_minimises_only_the_bonus_finds_the_actions_of_the_data(na
     bonus, state, observation = fitted(name).bonus, fitted(name).state, two_blobs().observation
 
     @jax.jit
-    def probe(key: Key) -> tuple[Actor, Actor]:
+    def probe(key: Key) -> tuple[Deterministic, Deterministic]:
         key_actor, key_steps = jax.random.split(key)
-        first = make_actor(key_actor, SPEC, (16,), ("tanh",))
+        first = make_deterministic(key_actor, SPEC, (16,), ("tanh",))
 
         def step(carry: Any, number: jax.Array) -> tuple[Any, None]:
             actor, optimiser = carry
             key = jax.random.fold_in(key_steps, number)
-            slope = jax.grad(lambda actor: jnp.mean(bonus.score(state, observation, actor(observation), key)))(actor)
-            return adam_step(actor, slope, optimiser, 1e-2), None
+            slope = jax.grad(lambda actor: jnp.mean(bonus.novelty(state, observation, actor(observation), key)))(actor)
+            return ADAM.step(actor, slope, optimiser, 1e-2), None
 
-        (last, _), _ = jax.lax.scan(step, (first, adam_init(first, 1e-2)), jnp.arange(500))
+        (last, _), _ = jax.lax.scan(step, (first, ADAM.start(first, 1e-2)), jnp.arange(500))
         return first, last
 
     expected, left = blob_action(np.asarray(observation)), np.asarray(observation)[:, 0] < 0
@@ -162,7 +163,7 @@ def test_another_seed_makes_another_fit(name):
 def test_held_out_episodes_are_judged_by_and_never_fitted_to(name):
     bonus, dataset = small(BONUSES[name]), as_dataset(blobs(name))
     numbered = as_dataset(dataset.transitions._replace(reward=np.arange(ROWS)))  # to see which rows the split holds out
-    _, held_out = split_episodes(numbered, bonus.held_out, bonus.seed)
+    _, held_out = split_episodes(numbered, bonus.held_out_share, bonus.seed)
     out = np.isin(np.arange(ROWS), held_out.transitions.reward)
     assert 0 < out.sum() < ROWS / 2
 
@@ -172,7 +173,7 @@ def test_held_out_episodes_are_judged_by_and_never_fitted_to(name):
 
     same = with_other_actions(out)
     assert_same(same.state, fitted(name).state)
-    assert same.report.held_out > (10 if name in SMOOTH else 5) * fitted(name).report.held_out
+    assert same.report.held_out_mean > (10 if name in SMOOTH else 5) * fitted(name).report.held_out_mean
     changed = with_other_actions(~out).state
     pairs = zip(jax.tree.leaves(changed), jax.tree.leaves(fitted(name).state), strict=True)
     assert not all(np.array_equal(one, another) for one, another in pairs)
@@ -191,3 +192,15 @@ def test_a_fit_says_what_it_did(name):
     assert report.steps == fitted(name).bonus.steps
     if name in SCORING:
         assert report.auroc["uniform"] > (0.95 if name in SMOOTH else 0.85)
+
+
+@every_bonus
+def test_it_offers_what_it_says(name):
+    bonus, offers = fitted(name).bonus, BONUSES[name].traits.offers
+    assert {VALUE} <= offers <= {VALUE, GRADIENT, SAMPLES, LOG_PROBABILITY}
+    assert hasattr(bonus, "sample") == (SAMPLES in offers)
+    assert hasattr(bonus, "log_probability") == (LOG_PROBABILITY in offers)
+    if SAMPLES in offers:
+        observation = two_blobs().observation
+        drawn = np.asarray(bonus.sample(fitted(name).state, observation, jax.random.key(0)))
+        assert np.abs(drawn - blob_action(np.asarray(observation))).mean() < 0.2

@@ -10,16 +10,17 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from problems import CHOICES, ROWS, UPDATES, as_dataset, small, transitions
+from problems import CHOICES, ROWS, UPDATES, as_dataset, initial_state, small, transitions
 
-from tether.agents import AGENTS, BC, DQN, TD3, check_actions
+from tether import BC, DQN, TD3
+from tether.agents import AGENTS, check_actions
 from tether.bonuses import BONUSES, FrozenBonus, frozen_template
 from tether.data.dataset import Dataset
 from tether.errors import TetherError
-from tether.policy import Policy, load_policy
+from tether.policies import Policy, load_policy
 from tether.training.fit import FittedBonus, fit_bonus
-from tether.training.loop import initial_state, run_keys, train_epoch
-from tether.types import Batch, Spec, discrete_spec
+from tether.training.lesson import Lesson
+from tether.types import Batch, Problem, Spec, discrete_spec, row_shapes
 
 SLOW = {"cvae", "rnd-film", "forward"}  # to compile; all that they share with the others is tested by those
 
@@ -57,14 +58,14 @@ def unfitted(name: str) -> FrozenBonus:
     bonus = bonus_of(name)
     rows = Batch(*map(jnp.asarray, two_corners().transitions))
     make = jax.jit(
-        lambda key, rows: bonus.frozen(bonus.init(key, CHOICES, rows))
+        lambda key, rows: bonus.frozen(bonus.init(key, Problem(CHOICES, rows)))
     )  # one program instead of one for each operation
-    return FrozenBonus(make(jax.random.key(0), rows), bonus)
+    return FrozenBonus(bonus, make(jax.random.key(0), rows), CHOICES)
 
 
 @every_scoring_bonus
 def test_the_choice_that_was_never_made_scores_higher(name):
-    made, other = (fitted(name).score(CORNERS, np.eye(2)[choices]) for choices in ([0, 1], [1, 0]))
+    made, other = (fitted(name).novelty(CORNERS, np.eye(2)[choices]) for choices in ([0, 1], [1, 0]))
     assert (other > 3 * made).all(), (made, other)
 
 
@@ -80,13 +81,12 @@ def test_a_fit_is_judged_against_choices(name):
 @pytest.mark.parametrize("name", BONUSES)
 def test_every_bonus_takes_images(name):
     bonus = small(BONUSES[name])
-    sizes = ((40,), (3,), (), (40,), ())
-    rows = Batch(*(jax.ShapeDtypeStruct((8, *size), jnp.float32) for size in sizes))
+    rows = Batch(*(jax.ShapeDtypeStruct((8, *shape), jnp.float32) for shape in row_shapes(IMAGES)))
 
     def fit_and_score(key, rows):
         key_init, key_step, key_score = jax.random.split(key, 3)
-        fitting, _ = bonus.update(bonus.init(key_init, IMAGES, rows), rows, key_step)
-        return bonus.score(bonus.frozen(fitting), rows.observation, rows.action, key_score)
+        fitting, _ = bonus.update(bonus.init(key_init, Problem(IMAGES, rows)), rows, key_step)
+        return bonus.novelty(bonus.frozen(fitting), rows.observation, rows.action, key_score)
 
     assert jax.eval_shape(fit_and_score, jax.random.key(0), rows).shape == (8,)
 
@@ -95,7 +95,7 @@ def test_every_bonus_takes_images(name):
 def test_a_policy_carries_its_bonus(name, tmp_path):
     """Any bonus, saved and loaded: the same choices, and the same bytes when saved once more."""
     agent = small(DQN)
-    state = initial_state(agent, (), CHOICES, 0).agent
+    state = initial_state(agent, CHOICES)
     made = Policy(agent.policies(state, unfitted(name))["online"], CHOICES, {"step": 1})
     made.save(tmp_path / "one.safetensors")
     loaded = load_policy(tmp_path / "one.safetensors")
@@ -108,7 +108,7 @@ def test_a_policy_carries_its_bonus(name, tmp_path):
 @every_scoring_bonus
 def test_a_heavy_bonus_holds_the_policy_to_the_choices_of_the_data(name):
     agent = small(DQN, bonus_weight=1e4)
-    state = initial_state(agent, (), CHOICES, 0).agent
+    state = initial_state(agent, CHOICES)
     policy = Policy(agent.policies(state, fitted(name).penalty)["online"], CHOICES)
     np.testing.assert_array_equal(policy(CORNERS), [0, 1])
 
@@ -117,8 +117,8 @@ def test_templates_differ_from_fits_in_the_length_of_tables_alone():
     rows = Batch(*map(jnp.asarray, two_corners().transitions))
     for name in BONUSES:
         bonus = bonus_of(name)
-        fresh = jax.eval_shape(lambda key, bonus=bonus: bonus.frozen(bonus.init(key, CHOICES, rows)), jax.random.key(0))
-        for expected, leaf in zip(*map(jax.tree.leaves, (frozen_template(bonus, CHOICES), fresh)), strict=True):
+        fresh = jax.eval_shape(lambda key, bonus=bonus: bonus.frozen(bonus.init(key, Problem(CHOICES, rows))), jax.random.key(0))
+        for expected, leaf in zip(*map(jax.tree.leaves, (frozen_template(bonus, CHOICES).state, fresh)), strict=True):
             assert expected.dtype == leaf.dtype
             assert expected.shape == leaf.shape or name == "count-exact"
 
@@ -134,12 +134,10 @@ def test_an_agent_learns_from_images_and_its_policy_takes_them_in_their_shape(ag
     chosen = right if agent is BC else random.integers(3, size=ROWS)
     flat = images.reshape(ROWS, -1)
     rows = Batch(flat, np.eye(3)[chosen], (chosen == right) * 1.0, flat, np.ones(ROWS))
-    rows = Batch(*(jnp.asarray(column, jnp.float32) for column in rows))
-    learner = small(agent)
-    state = initial_state(learner, (), IMAGES, 0)
-    for _ in range(2):
-        state, _ = train_epoch(learner, BONUSES["none"](), state, rows, run_keys(0)[1], UPDATES)
-    policy = Policy(learner.policies(state.agent, FrozenBonus((), BONUSES["none"]()))["online"], IMAGES)
+    rows = Batch(*(np.asarray(column, np.float32) for column in rows))
+    lesson = Lesson(small(agent), as_dataset(rows, spec=IMAGES), None, seed=0, steps=2 * UPDATES)
+    *_, last = lesson.epochs(lesson.fresh(), 0, UPDATES)
+    policy = lesson.policy(last.state, "online", last.step, None)
     assert np.mean(policy(images) == right) > 0.97
     assert policy(images[0]) == policy(flat[0])
     policy.save(tmp_path / "policy.safetensors")
@@ -161,7 +159,7 @@ def test_an_agent_for_other_actions_is_refused():
 
 def test_one_observation_gives_one_whole_number():
     agent = small(DQN, bonus_weight=1e4)
-    policy = Policy(agent.policies(initial_state(agent, (), CHOICES, 0).agent, fitted("count-exact").penalty)["online"], CHOICES)
+    policy = Policy(agent.policies(initial_state(agent, CHOICES), fitted("count-exact").penalty)["online"], CHOICES)
     assert [policy(CORNERS[0]), policy(CORNERS[1])] == [0, 1]
     assert isinstance(policy(CORNERS[0]), int)
 
@@ -169,5 +167,5 @@ def test_one_observation_gives_one_whole_number():
 @pytest.mark.slow
 def test_acting_is_the_same_at_every_call_with_a_bonus_that_samples():
     agent, observation = small(DQN, bonus_weight=50.0), np.random.default_rng(1).normal(size=(256, 2)).astype(np.float32)
-    policy = Policy(agent.policies(initial_state(agent, (), CHOICES, 0).agent, fitted("cvae").penalty)["online"], CHOICES)
+    policy = Policy(agent.policies(initial_state(agent, CHOICES), fitted("cvae").penalty)["online"], CHOICES)
     np.testing.assert_array_equal(policy(observation), policy(observation))

@@ -121,6 +121,7 @@ def test_a_dataset_stays_on_disk_where_memory_is_short(write_hdf5, monkeypatch: 
     assert load_dataset(path, on_disk=True).on_disk
     monkeypatch.setattr(mapped, "available_memory", lambda: 100)
     assert load_dataset(path, on_disk=None).on_disk
+    monkeypatch.setattr("tether.data.minari.reading.read_minari", lambda name: load_dataset(path))
     with pytest.raises(TetherError, match="only an HDF5 file can stay on disk"):
         load_dataset("minari:a-v0", on_disk=True)
 

@@ -31,7 +31,7 @@ def test_not_found(name):
     assert find_task(name) is None
 
 
-def test_horizons_and_bonus_weights():
+def test_horizons():
     assert {name: task.horizon for name, task in TASKS.items()} == {
         "halfcheetah": 1000,
         "walker2d": 1000,
@@ -41,8 +41,6 @@ def test_horizons_and_bonus_weights():
         "door": 200,
         "relocate": 200,
     }
-    assert TASKS["hopper"].bonus_weights == (5.0, 1.0)
-    assert TASKS["pen"].bonus_weights == (10.0, 10.0)
 
 
 @pytest.mark.parametrize("task", TASKS.values(), ids=TASKS)

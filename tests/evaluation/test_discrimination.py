@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from problems import SPEC, as_dataset, linear_behaviour, linear_policy
 
-from tether.evaluation.discrimination import NOISE_LEVELS, auroc, auroc_by_kind, false_positives, pairs_by_kind, score_kinds
+from tether.evaluation.discrimination import NOISE_LEVELS, auroc, auroc_by_kind, bonus_by_kind, false_positives, pairs_by_kind
 
 
 @pytest.mark.parametrize(
@@ -65,14 +65,14 @@ def test_a_large_dataset_is_sampled_and_a_seed_decides_the_sample(dataset):
     assert not np.array_equal(few, pairs_by_kind(dataset, seed=2, most=20)[0])
 
 
-def test_a_perfect_score_tells_all_kinds_apart_and_a_constant_one_none(dataset):
+def test_a_perfect_bonus_tells_all_kinds_apart_and_a_constant_one_none(dataset):
     def distance(observation: np.ndarray, action: np.ndarray) -> np.ndarray:
         return np.abs(action - linear_policy(observation)).sum(axis=1)
 
-    perfect = auroc_by_kind(score_kinds(distance, dataset))
+    perfect = auroc_by_kind(bonus_by_kind(distance, dataset))
     assert set(perfect) == set(pairs_by_kind(dataset)[1]) - {"data"}
     assert min(perfect.values()) > 0.99
-    blind = auroc_by_kind(score_kinds(lambda observation, action: np.ones(len(action)), dataset))
+    blind = auroc_by_kind(bonus_by_kind(lambda observation, action: np.ones(len(action)), dataset))
     assert set(blind.values()) == {0.5}
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from problems import ROWS, SPEC, as_dataset, transitions, two_blobs
 
-from tether.bonuses import CVAE, RND, Count
+from tether import CVAE, RND, Count
 from tether.errors import TetherError
 from tether.experiments.bonus_lab import Finding, parse_entries, run_lab, weight_ratios
 from tether.report.slices import Slice
@@ -81,9 +81,9 @@ def test_what_the_lab_finds_and_that_it_finds_it_once(tmp_path: Path, monkeypatc
     assert count.record["sampling"]["auroc_noise_0.25_one_draw"] == count.record["sampling"]["auroc_noise_0.25_mean_of_draws"]
     assert list(cvae.slice.marks) == ["recorded action", "behaviour cloning", "probe: led by the bonus alone"]
     assert list(count.slice.marks) == ["recorded action", "behaviour cloning"]
-    assert cvae.slice.scores.shape == (41, 41)
+    assert cvae.slice.bonus.shape == (41, 41)
     # Along axis 1 runs the first action in [-1, 1], along axis 0 the second in [0, 4]; low near what was recorded.
-    second, first = np.unravel_index(cvae.slice.scores.argmin(), cvae.slice.scores.shape)
+    second, first = np.unravel_index(cvae.slice.bonus.argmin(), cvae.slice.bonus.shape)
     recorded = cvae.slice.marks["recorded action"]
     assert abs(cvae.slice.axes[0][first] - recorded[0]) < 0.4
     assert abs(cvae.slice.axes[1][second] - recorded[1]) < 0.8
@@ -92,8 +92,8 @@ def test_what_the_lab_finds_and_that_it_finds_it_once(tmp_path: Path, monkeypatc
     again = run_lab(parse_entries(TINY, 0), DATASET, tmp_path / "lab", probe_steps=600, seed=0, say=said.append)
     assert said[2:] == [f"1 of 2: {cvae.label} is done already", "2 of 2: count:bits=10 is done already"]
     assert [json.dumps(finding.record) for finding in again] == [json.dumps(cvae.record), json.dumps(count.record)]
-    assert list(again[0].scores) == list(cvae.scores)
-    np.testing.assert_array_equal(again[0].scores["data"], cvae.scores["data"])
+    assert list(again[0].bonuses) == list(cvae.bonuses)
+    np.testing.assert_array_equal(again[0].bonuses["data"], cvae.bonuses["data"])
 
 
 def test_a_lab_that_asks_for_something_else_starts_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -118,16 +118,16 @@ def test_choices_are_probed_by_the_lowest_bonus_and_shown_at_several_observation
     dataset = as_dataset(rows, spec=discrete_spec(SPEC.observation_size, 3))
     entries = parse_entries("count-exact", 0)
     (found,) = run_lab(entries, dataset, tmp_path, probe_steps=300, seed=0, say=lambda text: None)
-    assert entries[0].bonus.held_out == 0.05  # what it is judged by it has not counted
-    assert list(found.scores) == ["data", "shuffled", "uniform", "other"]
+    assert entries[0].bonus.held_out_share == 0.05  # what it is judged by it has not counted
+    assert list(found.bonuses) == ["data", "shuffled", "uniform", "other"]
     assert found.record["kinds"]["other"] == found.record["kinds"]["other"] | {"auroc": 1.0, "false_positives": 0.0}
     assert found.record["sampling"]["auroc_other_one_draw"] == 1.0
     # One-hot rows that differ are at a squared distance of 2, and two in three uniform choices differ.
     assert (found.record["probe"]["probe"], found.record["probe"]["cloning"]) == (0.0, 0.0)
     assert found.record["probe"]["uniform"] == pytest.approx(4 / 3, abs=0.15)
     assert found.slice.discrete
-    assert found.slice.scores.shape == (12, 3)
-    np.testing.assert_array_equal(found.slice.scores.argmin(axis=1), found.slice.marks["recorded action"])
+    assert found.slice.bonus.shape == (12, 3)
+    np.testing.assert_array_equal(found.slice.bonus.argmin(axis=1), found.slice.marks["recorded action"])
     (again,) = run_lab(entries, dataset, tmp_path, probe_steps=300, seed=0, say=lambda text: None)
     assert again.slice.discrete
     for label, chosen in found.slice.marks.items():

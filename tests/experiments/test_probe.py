@@ -8,7 +8,7 @@ import pytest
 from problems import SPEC, Bowl, as_dataset, bowl_state, linear_behaviour, linear_policy
 
 from tether.experiments.probe import Distances, clone, distances, probe
-from tether.policy import act
+from tether.policies import act
 from tether.training.fit import FitReport, FittedBonus
 
 DATASET = as_dataset(linear_behaviour())

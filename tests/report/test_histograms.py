@@ -58,8 +58,8 @@ def test_the_file_is_a_picture(tmp_path: Path):
 @pytest.mark.parametrize(
     ("scores", "message"),
     [
-        ({}, "no scores were given"),
-        ({"data": np.ones(2), "uniform": np.array([])}, "the bonus of uniform: no scores"),
+        ({}, "no values were given"),
+        ({"data": np.ones(2), "uniform": np.array([])}, "the bonus of uniform: no values"),
         ({"data": np.array([1.0, np.nan])}, "the bonus of data: not all are finite"),
     ],
 )

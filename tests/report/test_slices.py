@@ -40,7 +40,7 @@ def test_choices_are_a_row_for_each_observation_with_the_marks_side_by_side():
     marks = {"recorded action": np.array([0, 1]), "behaviour cloning": np.array([0, 0])}
     choices = Slice([np.arange(3), np.arange(2)], np.array([[0.0, 1.0, 2.0], [3.0, 0.0, 1.0]]), marks, discrete=True)
     axes = slices_figure({"one": choices}, "title").axes[0]
-    np.testing.assert_array_equal(axes.collections[0].get_array(), choices.scores)
+    np.testing.assert_array_equal(axes.collections[0].get_array(), choices.bonus)
     recorded, cloned = axes.lines
     np.testing.assert_allclose(recorded.get_xydata(), [[-0.25, 0.0], [0.75, 1.0]])
     np.testing.assert_allclose(cloned.get_xydata(), [[0.25, 0.0], [0.25, 1.0]])

@@ -15,7 +15,8 @@ from tether import storage
 from tether.data import load_dataset
 from tether.errors import TetherError
 from tether.runs import checkpoint
-from tether.training.loop import RunState
+from tether.runs.checkpoint import RunState
+from tether.types import Problem
 
 
 @pytest.fixture
@@ -38,8 +39,9 @@ def dataset(pendulum_file: Path):
 def template(config, dataset) -> RunState:
     def fresh(key: jax.Array) -> RunState:
         key_agent, key_bonus = jax.random.split(key)
-        bonus = config.bonus.frozen(config.bonus.init(key_bonus, dataset.spec, dataset.transitions))
-        return RunState(config.agent.init(key_agent, dataset.spec), bonus, jnp.zeros((), jnp.int32))
+        problem = Problem(dataset.spec, dataset.transitions)
+        bonus = config.bonus.frozen(config.bonus.init(key_bonus, problem))
+        return RunState(config.agent.init(key_agent, problem), bonus, jnp.zeros((), jnp.int32))
 
     return jax.eval_shape(fresh, jax.random.key(0))
 

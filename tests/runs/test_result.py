@@ -32,7 +32,7 @@ def result(pendulum_file: Path, tmp_path: Path) -> dict[str, Any]:
     with closing(MetricsLog(tmp_path, 0, "InvertedDoublePendulum-v5")) as log:
         log.evaluation(200, results(online=[1.0, 3.0], target=[0.0, 0.0], ema=[9.0, 9.0]))
         log.evaluation(1000, results(online=[2.0, 2.0], target=[4.0, 8.0], ema=[7.0, 7.0]))
-        return make_result(small_config(pendulum_file), dataset, scale, FIT, log, "InvertedDoublePendulum-v5")
+        return make_result(small_config(pendulum_file), dataset, scale, FIT.summary(), log, "InvertedDoublePendulum-v5")
 
 
 def test_scores_are_last_last_ten_and_best(result: dict[str, Any]):
@@ -69,13 +69,19 @@ def test_the_config_the_data_and_the_fit_are_described(result: dict[str, Any], p
             "keep_zero": False,
         },
     }
-    assert result["bonus"] == {"steps": 3000, "seconds": 2.5, "held_out": 0.25, "auroc": {"uniform": 0.75}, "looks_short": False}
+    assert result["bonus"] == {
+        "steps": 3000,
+        "seconds": 2.5,
+        "held_out_mean": 0.25,
+        "auroc": {"uniform": 0.75},
+        "looks_short": False,
+    }
 
 
 def test_without_an_evaluation_there_is_no_score(pendulum_file: Path, tmp_path: Path):
     dataset, scale = normalise_rewards(load_dataset(pendulum_file))
     with closing(MetricsLog(tmp_path, 0, None)) as log:
-        result = make_result(small_config(pendulum_file), dataset, scale, FIT, log, None)
+        result = make_result(small_config(pendulum_file), dataset, scale, FIT.summary(), log, None)
     assert (result["score"], result["score_by_policy"], result["evaluations"]) == (None, {}, [])
 
 

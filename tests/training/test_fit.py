@@ -11,13 +11,13 @@ import pytest
 from pendulum import small_config
 from problems import with_one_setting_changed
 
-from tether import storage
-from tether.bonuses import CVAE, NoBonus
+from tether import CVAE, storage
+from tether.bonuses import NoBonus
 from tether.data import Dataset, load_dataset
 from tether.data.transforms import split_episodes
 from tether.errors import TetherError
-from tether.evaluation.discrimination import auroc_by_kind, score_kinds
-from tether.training.fit import SCORING_ROWS, FitReport, FittedBonus, cache_folder, fit_bonus, fit_name, steps_done
+from tether.evaluation.discrimination import auroc_by_kind, bonus_by_kind
+from tether.training.fit import PIECE, FitReport, FittedBonus, cache_folder, fit_bonus, fit_name, steps_done
 
 
 @pytest.fixture(scope="module")
@@ -60,10 +60,10 @@ def test_a_fit_reports_each_of_its_epochs(unbroken: FittedBonus):
 
 
 def test_a_fit_is_judged_on_the_episodes_it_did_not_see(unbroken: FittedBonus, bonus: CVAE, dataset: Dataset):
-    _, held_out = split_episodes(dataset, bonus.held_out, bonus.seed)
-    scores = score_kinds(unbroken.score, held_out)
-    assert unbroken.report.held_out == float(np.mean(scores["data"]))
-    assert unbroken.report.auroc == auroc_by_kind(scores)
+    _, held_out = split_episodes(dataset, bonus.held_out_share, bonus.seed)
+    found = bonus_by_kind(unbroken.novelty, held_out)
+    assert unbroken.report.held_out_mean == float(np.mean(found["data"]))
+    assert unbroken.report.auroc == auroc_by_kind(found)
     assert set(unbroken.report.auroc) == {
         "shuffled",
         "uniform",
@@ -84,7 +84,9 @@ def test_a_bonus_with_nothing_to_fit_is_not_cached(dataset: Dataset, tmp_path: P
     assert list(tmp_path.iterdir()) == []
     assert fitted.report == FitReport(0, 0.0)
     assert not fitted.report.looks_short
-    np.testing.assert_array_equal(fitted.score(dataset.transitions.observation[:3], dataset.transitions.action[:3]), np.zeros(3))
+    np.testing.assert_array_equal(
+        fitted.novelty(dataset.transitions.observation[:3], dataset.transitions.action[:3]), np.zeros(3)
+    )
 
 
 def test_a_fit_that_leaves_all_bounds_is_an_error_and_is_not_kept(bonus: CVAE, dataset: Dataset, tmp_path: Path):
@@ -193,35 +195,35 @@ def test_a_file_that_is_no_fit_says_what_to_delete(
 
 
 def test_scores_come_in_pieces_of_one_size(unbroken: FittedBonus, dataset: Dataset):
-    rows = np.resize(np.arange(dataset.size), SCORING_ROWS + 900)
+    rows = np.resize(np.arange(dataset.size), PIECE + 900)
     observation, action = dataset.transitions.observation[rows], dataset.transitions.action[rows]
-    scores = unbroken.score(observation, action)
-    assert scores.shape == (SCORING_ROWS + 900,)
+    scores = unbroken.novelty(observation, action)
+    assert scores.shape == (PIECE + 900,)
     assert (scores >= 0).all()
-    np.testing.assert_array_equal(scores[:SCORING_ROWS], unbroken.score(observation[:SCORING_ROWS], action[:SCORING_ROWS]))
+    np.testing.assert_array_equal(scores[:PIECE], unbroken.novelty(observation[:PIECE], action[:PIECE]))
     # The first rows come again at the start of the second piece, and meet other latents there.
-    again = SCORING_ROWS // dataset.size * dataset.size + dataset.size
+    again = PIECE // dataset.size * dataset.size + dataset.size
     assert not np.array_equal(scores[again:], scores[: len(scores) - again])
 
 
 def test_scores_depend_on_the_seed_alone(unbroken: FittedBonus, dataset: Dataset):
     pairs = dataset.transitions.observation[:10], dataset.transitions.action[:10]
-    np.testing.assert_array_equal(unbroken.score(*pairs), unbroken.score(*pairs, seed=0))
-    assert not np.array_equal(unbroken.score(*pairs), unbroken.score(*pairs, seed=1))
+    np.testing.assert_array_equal(unbroken.novelty(*pairs), unbroken.novelty(*pairs, seed=0))
+    assert not np.array_equal(unbroken.novelty(*pairs), unbroken.novelty(*pairs, seed=1))
 
 
 def test_no_pairs_have_no_scores(unbroken: FittedBonus):
-    assert unbroken.score(np.zeros((0, 9)), np.zeros((0, 1))).shape == (0,)
+    assert unbroken.novelty(np.zeros((0, 9)), np.zeros((0, 1))).shape == (0,)
 
 
 def test_scoring_compiles_once_whatever_the_number_of_pairs(unbroken: FittedBonus):
     from tether.training import fit
 
-    unbroken.score(np.zeros((1, 9)), np.zeros((1, 1)))
-    before = fit._score_piece._cache_size()
-    for rows in (2, 3, SCORING_ROWS, SCORING_ROWS + 1):
-        unbroken.score(np.zeros((rows, 9)), np.zeros((rows, 1)))
-    assert fit._score_piece._cache_size() == before
+    unbroken.novelty(np.zeros((1, 9)), np.zeros((1, 1)))
+    before = fit._bonus_of_piece._cache_size()
+    for rows in (2, 3, PIECE, PIECE + 1):
+        unbroken.novelty(np.zeros((rows, 9)), np.zeros((rows, 1)))
+    assert fit._bonus_of_piece._cache_size() == before
 
 
 # When a fit looks too short

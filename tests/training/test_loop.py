@@ -1,4 +1,4 @@
-"""The compiled loops, driven by an agent and a bonus that learn nothing and write down what they are given."""
+"""The compiled loop, driven by a learner that learns nothing and writes down what it is given."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from problems import SPEC, Bowl, bowl_state
+import pytest
+from problems import SPEC, bowl_state, penalty
 
-from tether.networks import Actor
-from tether.training.loop import RunState, fit_epoch, initial_state, run_keys, sample_rows, train_epoch
-from tether.types import Batch, Key, Metrics, Penalty, Spec
+from tether.training.loop import Epoch, agent_epoch, draw_rows, epoch, fresh_state, learn, run_keys, take_rows
+from tether.training.sources import Rows
+from tether.training.together import Together
+from tether.types import Batch, Key, Metrics, Problem
 
 ROWS = 50
 MOST_UPDATES = 12
@@ -34,46 +36,25 @@ def noted(diary: DiaryState, rows: jax.Array, key: Key) -> DiaryState:
 
 
 @dataclass(frozen=True)
-class DiaryAgent:
-    batch_size: int = 4
-    critic_steps: int = 3
+class Diary:
+    """`shape` is an agent's, `(critic steps, rows)`, or a bonus's, `(rows,)`."""
 
-    def init(self, key: Key, spec: Spec) -> DiaryState:
+    shape: tuple[int, ...] = (3, 4)
+
+    @property
+    def batch_shape(self) -> tuple[int, ...]:
+        return self.shape
+
+    def init(self, key: Key, problem: Problem) -> DiaryState:
         return blank()
 
-    def update(self, state: DiaryState, batches: Batch, key: Key, penalty: Penalty) -> tuple[DiaryState, Metrics]:
-        assert batches.reward.shape == (self.critic_steps, self.batch_size)
+    def update(self, state: DiaryState, batches: Batch, key: Key, *given: Any) -> tuple[DiaryState, Metrics]:
+        assert batches.reward.shape == self.shape
         key_note, key_bonus = jax.random.split(key)
-        bonus = penalty(batches.observation[0], batches.action[0], key_bonus)
-        metrics = {"diary/number": state.updates.astype(jnp.float32), "diary/bonus": jnp.mean(bonus)}
+        metrics = {"diary/number": state.updates.astype(jnp.float32)}
+        for bowl in given:
+            metrics["diary/bonus"] = jnp.mean(bowl(batches.observation[0], batches.action[0], key_bonus))
         return noted(state, batches.reward, key_note), metrics
-
-    def policies(self, state: DiaryState) -> dict[str, Actor]:
-        return {}
-
-    def act(self, state: DiaryState, observation: jax.Array) -> jax.Array:
-        return observation
-
-
-@dataclass(frozen=True)
-class DiaryBonus:
-    steps: int = 10
-    batch_size: int = 4
-    held_out: float = 0.0
-    seed: int = 0
-
-    def init(self, key: Key, spec: Spec, transitions: Batch) -> DiaryState:
-        return blank()
-
-    def update(self, fitting: DiaryState, batch: Batch, key: Key) -> tuple[DiaryState, Metrics]:
-        assert batch.reward.shape == (self.batch_size,)
-        return noted(fitting, batch.reward, key), {"diary/number": fitting.updates.astype(jnp.float32)}
-
-    def frozen(self, fitting: DiaryState) -> DiaryState:
-        return fitting
-
-    def score(self, state: DiaryState, observation: jax.Array, action: jax.Array, key: Key) -> jax.Array:
-        return jnp.zeros(observation.shape[0])
 
 
 def numbered_rows() -> Batch:
@@ -83,12 +64,13 @@ def numbered_rows() -> Batch:
     return Batch(observation=pair, action=pair + 100, reward=number, next_observation=pair + 200, terminated=number % 2)
 
 
-def diary(updates: tuple[int, ...], seed: int = 0) -> tuple[RunState, Metrics]:
-    """A fresh diary after one epoch of each of these lengths, and the metrics of the last."""
-    state, (_, key) = initial_state(DiaryAgent(), bowl_state(floor=7.0), SPEC, seed), run_keys(seed)
-    for length in updates:
-        state, metrics = train_epoch(DiaryAgent(), Bowl(), state, numbered_rows(), key, length)
-    return state, metrics
+def diary(steps: int, epoch_steps: int, seed: int = 0, learner: Diary | Together = Diary()) -> Epoch:  # noqa: B008
+    """What a fresh diary has come to after `steps`, three to an update."""
+    key_init, key = run_keys(seed)
+    source, given = Rows(numbered_rows()), (penalty(bowl_state(floor=7.0)),)
+    state = fresh_state(learner, key_init, Problem(SPEC, numbered_rows()))
+    *_, last = learn(learner, state, source, key, end=steps, epoch_steps=epoch_steps, stride=3, given=given)
+    return last
 
 
 def assert_same(left: Any, right: Any) -> None:
@@ -96,28 +78,36 @@ def assert_same(left: Any, right: Any) -> None:
 
 
 def test_an_update_takes_a_batch_a_step_and_steps_are_counted():
-    state, _ = diary((10,))
-    assert int(state.step) == 10 * 3
-    assert int(state.agent.seen.sum()) == 10 * 3 * 4
+    last = diary(30, 30)
+    assert last.step == 10 * 3
+    assert int(last.state.updates) == 10
+    assert int(last.state.seen.sum()) == 10 * 3 * 4
 
 
 def test_metrics_are_means_over_the_epoch():
-    _, metrics = diary((10,))
-    assert float(metrics["diary/number"]) == 4.5  # of 0 to 9
+    assert diary(30, 30).metrics["diary/number"] == 4.5  # of 0 to 9
+    assert diary(30, 15).metrics["diary/number"] == 7.0  # of 5 to 9
 
 
-def test_the_penalty_scores_with_the_bonus_of_the_state_which_stays_as_it_was():
-    state, metrics = diary((10,))
-    assert float(metrics["diary/bonus"]) == 7.0
-    assert_same(state.bonus, bowl_state(floor=7.0))
+def test_the_last_epoch_is_as_short_as_it_must_be():
+    key_init, key = run_keys(0)
+    state = fresh_state(Diary(), key_init, Problem(SPEC, numbered_rows()))
+    epochs = learn(Diary(), state, Rows(numbered_rows()), key, start=6, end=30, epoch_steps=15, stride=3)
+    assert [(epoch.step, int(epoch.state.updates)) for epoch in epochs] == [(21, 5), (30, 8)]
+
+
+def test_what_is_given_reaches_every_update_and_is_not_used_up():
+    bowl = penalty(bowl_state(floor=7.0))
+    assert diary(30, 15).metrics["diary/bonus"] == 7.0
+    assert not any(leaf.is_deleted() for leaf in jax.tree.leaves(bowl))
 
 
 def test_keys_come_from_the_step_alone():
-    assert_same(diary((5, 5))[0], diary((10,))[0])
+    assert_same(diary(30, 15).state, diary(30, 30).state)
 
 
 def test_every_update_has_a_key_of_its_own_and_so_has_every_seed():
-    draws = np.concatenate([np.asarray(diary((10,), seed)[0].agent.draws)[:10] for seed in (0, 1)])
+    draws = np.concatenate([np.asarray(diary(30, 30, seed).state.draws)[:10] for seed in (0, 1)])
     assert len(np.unique(draws)) == 20
 
 
@@ -126,28 +116,35 @@ def test_the_first_weights_and_the_updates_have_different_keys():
     assert len({tuple(key) for key in data}) == 4
 
 
-def test_the_state_is_donated():
-    state = initial_state(DiaryAgent(), bowl_state(), SPEC, 0)
-    after, _ = train_epoch(DiaryAgent(), Bowl(), state, numbered_rows(), run_keys(0)[1], 10)
+@pytest.mark.parametrize("compiled", [epoch, agent_epoch])
+def test_the_state_is_donated(compiled):
+    state = fresh_state(Diary(), jax.random.key(0), Problem(SPEC, numbered_rows()))
+    (after,) = learn(
+        Diary(), state, Rows(numbered_rows()), jax.random.key(1), end=30, epoch_steps=30, stride=3, compiled=compiled
+    )
     assert all(leaf.is_deleted() for leaf in jax.tree.leaves(state))
-    assert not any(leaf.is_deleted() for leaf in jax.tree.leaves(after))
+    assert not any(leaf.is_deleted() for leaf in jax.tree.leaves(after.state))
 
 
-def test_vmap_trains_several_seeds_at_once():
-    alone = [diary((10,), seed)[0] for seed in (0, 1)]
-    states = [initial_state(DiaryAgent(), bowl_state(floor=7.0), SPEC, seed) for seed in (0, 1)]
-    keys = jnp.stack([run_keys(seed)[1] for seed in (0, 1)])
-
-    def epoch(state: RunState, key: Key) -> RunState:
-        return train_epoch(DiaryAgent(), Bowl(), state, numbered_rows(), key, 10)[0]
-
-    together = jax.vmap(epoch)(jax.tree.map(lambda *leaves: jnp.stack(leaves), *states), keys)
-    for seed in (0, 1):
-        assert_same(jax.tree.map(lambda leaf, seed=seed: leaf[seed], together), alone[seed])
+def test_several_seeds_at_once_see_rows_and_keys_of_their_own():
+    last = diary(30, 30, learner=Together(Diary(), seeds=2))
+    assert last.metrics["diary/number"].tolist() == [4.5, 4.5]
+    seen = np.asarray(last.state.seen)
+    assert seen.sum(axis=1).tolist() == [120, 120]
+    assert (seen[0] != seen[1]).any()
+    assert len(np.unique(last.state.draws[:, :10])) == 20
 
 
-def test_sampled_rows_keep_their_columns_together():
-    batch = sample_rows(numbered_rows(), jax.random.key(0), (3, 4))
+def test_a_learner_of_one_batch_an_update():
+    learner = Diary((4,))
+    state = fresh_state(learner, jax.random.key(0), Problem(SPEC, numbered_rows()))
+    *_, last = learn(learner, state, Rows(numbered_rows()), jax.random.key(1), end=10, epoch_steps=5)
+    assert (last.step, int(last.state.seen.sum()), len(np.unique(last.state.draws[:10]))) == (10, 40, 10)
+
+
+def test_taken_rows_keep_their_columns_together():
+    numbers = draw_rows(jax.random.key(0), jnp.zeros((), jnp.int32), 3, 1, (4,), ROWS)
+    batch = take_rows(numbered_rows(), numbers)
     assert [column.shape for column in batch] == [(3, 4, 2), (3, 4, 2), (3, 4), (3, 4, 2), (3, 4)]
     np.testing.assert_array_equal(batch.observation[..., 0], batch.reward)
     np.testing.assert_array_equal(batch.action - 100, batch.observation)
@@ -156,24 +153,9 @@ def test_sampled_rows_keep_their_columns_together():
 
 
 def test_rows_are_drawn_evenly_from_the_first_to_the_last():
-    batch = sample_rows(numbered_rows(), jax.random.key(0), (50_000,))
-    counts = np.bincount(np.asarray(batch.reward, int), minlength=ROWS)
+    numbers = draw_rows(jax.random.key(0), jnp.zeros((), jnp.int32), 1, 1, (50_000,), ROWS)
+    counts = np.bincount(np.asarray(numbers).ravel(), minlength=ROWS)
     # 1000 of each are expected, with a standard deviation of about 31.
     assert len(counts) == ROWS
     assert counts.min() > 850
     assert counts.max() < 1150
-
-
-def test_a_fit_counts_its_steps_and_its_keys_come_from_them_alone():
-    def fit(lengths: tuple[int, ...]) -> tuple[DiaryState, jax.Array, Metrics]:
-        fitting, step = blank(), jnp.zeros((), jnp.int32)
-        for length in lengths:
-            fitting, step, metrics = fit_epoch(DiaryBonus(), fitting, step, numbered_rows(), jax.random.key(0), length)
-        return fitting, step, metrics
-
-    fitting, step, metrics = fit((10,))
-    assert int(step) == 10
-    assert int(fitting.seen.sum()) == 10 * 4
-    assert len(np.unique(fitting.draws[:10])) == 10
-    assert float(metrics["diary/number"]) == 4.5
-    assert_same(fitting, fit((5, 5))[0])

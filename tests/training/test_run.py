@@ -27,16 +27,17 @@ from pendulum import (
     state_of,
     write_episodes,
 )
-from problems import ROWS, SPEC, Bowl, bowl_state, linear_behaviour
+from problems import SPEC, Bowl, as_dataset, bowl_state, linear_behaviour, small
 
-from tether import storage
+from tether import TD3, storage
 from tether.data import load_dataset
 from tether.errors import TetherError
-from tether.policy import act, load_policy
+from tether.policies import act, load_policy
 from tether.runs import checkpoint
+from tether.runs.identity import find_result
 from tether.training.fit import FitReport, FittedBonus, cache_folder, fit_name, steps_done
-from tether.training.loop import train_epoch
-from tether.training.run import find_result, penalised
+from tether.training.lesson import Lesson
+from tether.training.loop import agent_epoch
 
 CONTENT = {"config.json", "metrics.jsonl", "tensorboard", "checkpoint.safetensors", "policy.safetensors", "curves.png"}
 
@@ -85,7 +86,7 @@ def test_the_result_has_what_a_table_needs(finished_run: Path, pendulum_file: Pa
         *("format_version", "config", "dataset", "versions", "policy", "score_unit", "score", "score_by_policy", "bonus"),
         *("evaluations", "wall_time_seconds", "updates_per_second", "resumed_from_step"),
     }
-    assert result["config"] == read(finished_run / "config.json")
+    assert result["config"] | {"dataset_sha256": result["dataset"]["sha256"]} == read(finished_run / "config.json")
     assert result["dataset"]["sha256"] == load_dataset(pendulum_file).sha256
     assert result["versions"]["jax"]
     assert {name: set(facts) for name, facts in result["score"].items()} == {
@@ -118,9 +119,9 @@ def test_epochs_and_evaluations_compile_once(pendulum_file: Path, tmp_path: Path
     config = small_config(
         pendulum_file, "bc", "none", agent__hidden_sizes="16,17", training__steps=400, training__evaluate_every=200
     )
-    before = train_epoch._cache_size(), act._cache_size()
+    before = agent_epoch._cache_size(), act._cache_size()
     quietly(config, tmp_path / "run")
-    assert (train_epoch._cache_size(), act._cache_size()) == (before[0] + 1, before[1] + 1)
+    assert (agent_epoch._cache_size(), act._cache_size()) == (before[0] + 1, before[1] + 1)
 
 
 def test_the_policy_that_is_kept_is_the_one_that_was_chosen(finished_run: Path, pendulum_file: Path, tmp_path: Path):
@@ -141,13 +142,13 @@ def test_an_interrupted_run_has_no_result_and_goes_on_to_the_same_end(interrupte
     assert names(interrupted) == {"config.json", "metrics.jsonl", "tensorboard", "checkpoint.safetensors"}
     said: list[str] = []
     spent = checkpoint.read_agent(interrupted)[3].seconds
-    compiled = train_epoch._cache_size()
+    compiled = agent_epoch._cache_size()
     result = quietly(small_config(pendulum_file), interrupted, said.append)
     assert said[-1] == "going on from step 100"
     assert result["resumed_from_step"] == 100
     assert result["wall_time_seconds"] > spent > 0  # of both sittings
     assert_same_run(interrupted, finished_run)
-    assert train_epoch._cache_size() == compiled  # a state from disk is like one from memory
+    assert agent_epoch._cache_size() == compiled  # a state from disk is like one from memory
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -260,7 +261,7 @@ def test_a_run_killed_at_its_first_write_can_begin_anew(pendulum_file: Path, tmp
     folder.mkdir()
     (folder / ".lock").touch()
     (folder / ".config.0123456789ab.json").write_text("{")
-    assert find_result(folder, small_config(pendulum_file)) is None
+    assert find_result(folder, small_config(pendulum_file), "0" * 64) is None
 
 
 # A run that diverges
@@ -329,12 +330,12 @@ def test_an_environment_that_does_not_fit_is_found_out_before_anything_is_comput
 
 
 def test_bonuses_are_subtracted_from_the_rewards_where_asked():
-    rows = linear_behaviour()
+    dataset = as_dataset(linear_behaviour())
     bonus = FittedBonus(Bowl(), bowl_state(floor=2.0), SPEC, FitReport(0, 0.0))  # 2 everywhere
-    assert penalised(rows, bonus, 0.0) is rows
-    less = penalised(rows._replace(reward=np.ones(ROWS, np.float32)), bonus, 0.25)
-    np.testing.assert_allclose(less.reward, 0.5)
-    np.testing.assert_array_equal(less.action, rows.action)
+    for weight, less in ((0.0, 0.0), (0.25, 0.5)):
+        rows = Lesson(small(TD3), dataset, bonus, 0, 100, reward_penalty=weight)._rows.transitions
+        np.testing.assert_allclose(rows.reward, dataset.transitions.reward - less)
+        np.testing.assert_array_equal(rows.action, dataset.transitions.action)
 
 
 def test_a_penalty_on_the_rewards_changes_what_is_learnt(finished_run: Path, pendulum_file: Path, tmp_path: Path):

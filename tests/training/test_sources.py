@@ -18,8 +18,8 @@ from tether.training import sources as rows_module
 from tether.training.fit import fit_bonus, fit_name
 from tether.training.loop import draw_rows
 from tether.training.run import run
-from tether.training.sources import Feed, Rows, empty_rows, gather
-from tether.types import Batch
+from tether.training.sources import Replay, Rows, empty_rows, gather
+from tether.types import Batch, Spec
 
 
 def numbered(size: int) -> Batch:
@@ -46,16 +46,28 @@ def test_the_numbers_of_a_step_come_from_its_own_number_alone():
     assert len(np.unique(drawn)) > 20
 
 
-def test_a_feed_gives_each_epoch_whatever_comes_next():
+def test_streamed_rows_are_those_of_the_epoch_whatever_comes_next():
     key = jax.random.key(0)
-    feed = Feed(numbered(100), key, 2, (2, 3))
+    rows = Rows(numbered(100), streamed=True)
 
-    def expected(step: int) -> np.ndarray:
+    def expected(step: int, key: jax.Array = key) -> np.ndarray:
         return np.asarray(draw_rows(key, jnp.asarray(step, jnp.int32), 4, 2, (2, 3), 100))
 
     for step in (0, 8, 16, 0, 40):  # in order, then back, then ahead
-        np.testing.assert_array_equal(feed.take(step, 4).reward, expected(step))
-    feed.close()
+        none, batches = rows.draw((2, 3), key, step, 2, 4)
+        assert none is None
+        np.testing.assert_array_equal(batches.reward, expected(step))
+    other = jax.random.key(1)  # another learner on the same rows must not get what was gathered for the first
+    np.testing.assert_array_equal(rows.draw((2, 3), other, 48, 2, 4)[1].reward, expected(48, other))
+    rows.close()
+
+
+def test_rows_on_the_device_are_named_by_the_same_numbers():
+    key = jax.random.key(0)
+    on_device, numbers = Rows(numbered(100)).draw((2, 3), key, 8, 2, 4)
+    _, batches = (streamed := Rows(numbered(100), streamed=True)).draw((2, 3), key, 8, 2, 4)
+    streamed.close()
+    np.testing.assert_array_equal(on_device.reward[numbers], batches.reward)
 
 
 def test_the_next_epoch_is_gathered_while_this_one_is_worked_on(monkeypatch: pytest.MonkeyPatch):
@@ -68,11 +80,21 @@ def test_the_next_epoch_is_gathered_while_this_one_is_worked_on(monkeypatch: pyt
         gather(transitions, rows, into)
 
     monkeypatch.setattr(rows_module, "gather", watched)
-    feed = Feed(numbered(10), jax.random.key(0), 1, (2,))
-    feed.take(0, 3)
-    assert gathering.wait(5.0)  # without a second take
-    feed.close()
+    rows = Rows(numbered(10), streamed=True)
+    rows.draw((2,), jax.random.key(0), 0, 1, 3)
+    assert gathering.wait(5.0)  # without a second draw
+    rows.close()
     assert all(name.startswith("tether-rows") for name in threads)
+
+
+def test_a_replay_is_drawn_from_as_far_as_it_is_filled():
+    replay = Replay(100, Spec(2, (-1.0,), (1.0,)))
+    for start in (0, 5):
+        replay.append(Batch(*(column[start : start + 5] for column in numbered(10))))
+        rows, numbers = replay.draw((200,), jax.random.key(0), start, 1, 1)
+        found = np.asarray(rows.reward[numbers])
+        assert set(np.unique(found)) == set(range(start + 5))
+    assert replay.size == 10
 
 
 def test_a_device_too_small_has_its_rows_streamed(monkeypatch: pytest.MonkeyPatch):
@@ -92,23 +114,21 @@ def on_disk(pendulum_file: Path):
 
 
 def test_a_whole_run_from_disk_ends_as_one_from_memory(
-    pendulum_file: Path, on_disk, finished_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    pendulum_file: Path, finished_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     """The same policy file, byte for byte. With a cache of its own, so that the bonus too is fitted from disk."""
     monkeypatch.setenv("TETHER_CACHE", str(tmp_path / "cache"))
     folder = tmp_path / "run"
-    run(small_config(pendulum_file), folder, show=False, say=lambda text: None, dataset=on_disk)
+    run(small_config(pendulum_file), folder, show=False, say=lambda text: None, on_disk=True)
     assert (folder / "policy.safetensors").read_bytes() == (finished_run / "policy.safetensors").read_bytes()
 
 
-def test_a_run_begun_in_memory_goes_on_from_disk(
-    pendulum_file: Path, on_disk, interrupted_run: Path, finished_run: Path, tmp_path: Path
-):
+def test_a_run_begun_in_memory_goes_on_from_disk(pendulum_file: Path, interrupted_run: Path, finished_run: Path, tmp_path: Path):
     import shutil
 
     folder = tmp_path / "run"
     shutil.copytree(interrupted_run, folder)
-    run(small_config(pendulum_file), folder, show=False, say=lambda text: None, dataset=on_disk)
+    run(small_config(pendulum_file), folder, show=False, say=lambda text: None, on_disk=True)
     assert (folder / "policy.safetensors").read_bytes() == (finished_run / "policy.safetensors").read_bytes()
 
 
@@ -133,7 +153,7 @@ def test_more_rows_than_a_sample_begin_a_fit_of_another_name(pendulum_file: Path
     assert fit_name(bonus, on_disk) == fit_name(bonus, in_memory)
     monkeypatch.setattr(rows_module, "SAMPLE", 100)
     assert fit_name(bonus, on_disk) != fit_name(bonus, in_memory)
-    assert len(Rows(on_disk.transitions).sample().reward) == 100
+    assert len(Rows(on_disk.transitions).sample(100).reward) == 100
     for name in ("count", "count-exact"):
         with pytest.raises(TetherError, match="a bonus that counts needs every row in memory"):
             fit_bonus(BONUSES[name](), on_disk)

@@ -1,22 +1,31 @@
 """Agents, by the name that `--agent` takes."""
 
-from typing import Any
-
-from tether.agents.base import Agent
-from tether.agents.bc import BC
-from tether.agents.dqn import DQN
-from tether.agents.td3 import TD3
+from tether import registry
+from tether.agents.base import Agent, AgentTraits, critic_steps
+from tether.bonuses import BONUSES, Bonus
 from tether.errors import TetherError
 from tether.types import Spec
 
-AGENTS: dict[str, type[Any]] = {"td3": TD3, "dqn": DQN, "bc": BC}
+AGENTS = registry.load_all(registry.AGENTS)
 
-__all__ = ["AGENTS", "BC", "DQN", "TD3", "Agent", "check_actions"]
+__all__ = ["AGENTS", "Agent", "AgentTraits", "check_actions", "check_bonus", "critic_steps"]
 
 
 def check_actions(agent: Agent, spec: Spec) -> None:
     """Refuse an agent that cannot learn actions of that kind."""
     kind = "discrete" if spec.discrete else "continuous"
-    if kind not in agent.action_kinds:
-        others = " or ".join(name for name, member in AGENTS.items() if kind in member.action_kinds)
+    if kind not in agent.traits.actions:
+        others = " or ".join(name for name, member in AGENTS.items() if kind in member.traits.actions)
         raise TetherError(f"the dataset has {kind} actions, which {type(agent).__name__} cannot learn; choose agent {others}")
+
+
+def check_bonus(agent: Agent, bonus: Bonus) -> None:
+    """Refuse a bonus that does not offer what the agent requires of it."""
+    required = agent.traits.requires
+    missing = sorted(required - bonus.traits.offers)
+    if missing:
+        able = ", ".join(name for name, kind in BONUSES.items() if required <= kind.traits.offers)
+        raise TetherError(
+            f"{type(agent).__name__} requires {' and '.join(missing)} of its bonus, which {type(bonus).__name__} does not offer; "
+            f"choose one of {able} (what others make of the data can still be looked at: tether bonus)"
+        )

@@ -2,48 +2,59 @@
 
 The agent holds no state. It knows of a bonus only as a `Penalty`, a function `(observation, action, key) -> (B,)`;
 how much that weighs is the agent's own setting.
-A policy is an Equinox module, `(B, O) -> (B, A)`, with everything that acting needs as its leaves.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Protocol
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol
 
 import jax
 
-from tether.networks import Actor, Greedy
-from tether.types import Batch, Key, Metrics, Penalty, Spec
+from tether.bonuses.base import GRADIENT, VALUE
+from tether.types import Batch, Key, Metrics, Penalty, Problem
+
+
+@dataclass(frozen=True)
+class AgentTraits:
+    """What is the same for all settings of an agent."""
+
+    policies: tuple[str, ...] = ("online", "target", "ema")  # the names of what `policies` gives
+    main_policy: str = "target"  # a run's own, unless it asks for another
+    actions: tuple[str, ...] = ("continuous",)  # the kinds it can learn: continuous, discrete
+    requires: frozenset[str] = frozenset({VALUE, GRADIENT})  # of a bonus
+    holding_setting: str = ""  # the one to raise where its Q-values explode
+    columns: tuple[str, ...] = ()  # of its batches, besides those of `Batch`: see `tether.data.columns`
 
 
 class Agent(Protocol):
-    @property
-    def action_kinds(self) -> tuple[str, ...]:
-        """The kinds of actions it can learn: `continuous`, `discrete`, or both."""
+    traits: ClassVar[AgentTraits]
 
     @property
-    def follows_penalty(self) -> bool:
-        """Whether it needs the penalty's gradient in the action."""
+    def discount(self) -> float:
+        """By which its values, and the episodes of its policies, are worth less a step later."""
 
     @property
-    def batch_size(self) -> int:
-        """Rows in each of the batches that one update takes."""
+    def batch_shape(self) -> tuple[int, ...]:
+        """Leading axes of the batches that one update takes: `(critic steps, rows)`."""
 
-    @property
-    def critic_steps(self) -> int:
-        """How many batches one update takes, and by how many gradient steps it moves the run on."""
-
-    def init(self, key: Key, spec: Spec) -> Any:
+    def init(self, key: Key, problem: Problem) -> Any:
         """A fresh state: a pytree of arrays in which no buffer appears twice."""
 
     def update(self, state: Any, batches: Batch, key: Key, penalty: Penalty) -> tuple[Any, Metrics]:
-        """`critic_steps` gradient steps. Every column of `batches` has the leading axes `(critic_steps, batch_size)`."""
+        """As many gradient steps as there are batches. Metrics are named `who/what`."""
 
-    def policies(self, state: Any, penalty: Penalty) -> Mapping[str, Actor | Greedy]:
-        """The policies that can be evaluated, by name, all of one shape. `online`, `target` and `ema` are always among them.
+    def policies(self, state: Any, penalty: Penalty) -> Mapping[str, Any]:
+        """What can act, by the names in the traits: modules of `tether.policies`, all of one shape.
 
         A policy whose acting needs the penalty keeps it; `penalty` is a pytree here.
         """
 
     def value(self, state: Any, observation: jax.Array, action: jax.Array) -> jax.Array | None:
         """What it believes that pairs are worth, in scaled and discounted rewards: `(B, O), (B, A) -> (B,)`; None if nothing."""
+
+
+def critic_steps(agent: Agent) -> int:
+    """By how many steps one update moves a run on."""
+    return agent.batch_shape[0]

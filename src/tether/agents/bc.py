@@ -1,87 +1,93 @@
 """Behaviour cloning, the baseline for every score: the mean squared distance to the data's actions, and nothing else.
 
 Discrete actions are cloned by cross-entropy; the policy takes the likeliest one.
+The policy `target` is a slow average of the weights: nothing trains on it, and it scores better than the last weights do.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
 import optax
 
-from tether.networks import Actor, Greedy, make_actor, make_network
-from tether.optimisation import adam_init, adam_step, copy_of, mix
-from tether.types import Batch, Key, Metrics, Penalty, Spec
+from tether.agents.actor_critic import batch_number, data_distance
+from tether.agents.base import AgentTraits
+from tether.bonuses.base import VALUE
+from tether.networks import make_network, observation_scaler
+from tether.optimisation import ADAM, Optimiser, copy_of, mix
+from tether.policies.deterministic import Deterministic, make_deterministic
+from tether.policies.greedy import Greedy
+from tether.settings import Amount, Share, Size
+from tether.types import Batch, Key, Metrics, Penalty, Problem
+
+Cloner: TypeAlias = Deterministic | Greedy
+
+ACTIVATIONS = ("tanh", "elu")
 
 
 class BCState(NamedTuple):
-    actor: Actor | Greedy
-    target_actor: Actor | Greedy
-    ema_actor: Actor | Greedy
+    actor: Cloner
+    target_actor: Cloner
     optimiser: optax.OptState
-
-
-ACTIVATIONS = ("tanh", "elu")
 
 
 @dataclass(frozen=True)
 class BC:
     """TD3's actor and optimiser, so that the difference between the two is the method and not the network."""
 
-    action_kinds: ClassVar[tuple[str, ...]] = ("continuous", "discrete")
-    follows_penalty: ClassVar[bool] = False
+    traits: ClassVar[AgentTraits] = AgentTraits(
+        policies=("online", "target"), actions=("continuous", "discrete"), requires=frozenset({VALUE})
+    )
+    gone: ClassVar[tuple[str, ...]] = ("ema_mix", "ema_actor")  # of earlier versions: a setting, a part of the state
+    discount: ClassVar[float] = 0.99  # it has no values; its episodes are weighed as those of agents that have
 
-    batch_size: int = 256
-    hidden_sizes: tuple[int, int] = (256, 256)  # tanh after the first, elu after the second
+    batch_size: Size = 256
+    hidden_sizes: tuple[Size, Size] = (256, 256)  # tanh after the first, elu after the second
     layer_norm: bool = False
-    learning_rate: float = 3e-4
-    target_mix: float = 0.005
-    ema_mix: float = 0.0005
+    learning_rate: Amount = 3e-4
+    target_mix: Share = 0.005
+    normalise_observations: bool = False  # by the data's moments
+    optimiser: Optimiser = ADAM
 
     @property
-    def critic_steps(self) -> int:
-        return 1
+    def batch_shape(self) -> tuple[int, ...]:
+        return 1, self.batch_size
 
-    def init(self, key: Key, spec: Spec) -> BCState:
-        actor = make_cloner(self, key, spec)
-        optimiser = adam_init(actor, self.learning_rate)
-        return BCState(actor, copy_of(actor), copy_of(actor), optimiser)
+    def init(self, key: Key, problem: Problem) -> BCState:
+        actor = make_cloner(self, key, problem)
+        return BCState(actor, copy_of(actor), self.optimiser.start(actor, self.learning_rate, problem.steps))
 
     def update(self, state: BCState, batches: Batch, key: Key, penalty: Penalty) -> tuple[BCState, Metrics]:
-        observation, recorded = batches.observation[0], batches.action[0]
-        (loss, action), gradient = jax.value_and_grad(cloning_loss, has_aux=True)(state.actor, observation, recorded)
-        actor, optimiser = adam_step(state.actor, gradient, state.optimiser, self.learning_rate)
+        batch = batch_number(batches, 0)
+        (loss, action), gradient = jax.value_and_grad(cloning_loss, has_aux=True)(state.actor, batch.observation, batch.action)
+        actor, optimiser = self.optimiser.step(state.actor, gradient, state.optimiser, self.learning_rate)
         # The bonus does not steer BC; it is reported to be compared with that of agents it does steer.
-        bonus = penalty(observation, action, key)
-        state = BCState(
-            actor,
-            mix(state.target_actor, actor, self.target_mix),
-            mix(state.ema_actor, actor, self.ema_mix),
-            optimiser,
-        )
-        distance = jnp.mean(jnp.sum(jnp.square(action - recorded), axis=-1))
+        bonus = penalty(batch.observation, action, key)
+        state = BCState(actor, mix(state.target_actor, actor, self.target_mix), optimiser)
+        distance = data_distance(action, batch.action)
         return state, {"actor/loss": loss, "actor/bonus": jnp.mean(bonus), "actor/data_distance": distance}
 
-    def policies(self, state: BCState, penalty: Penalty) -> dict[str, Actor | Greedy]:
-        return {"online": state.actor, "target": state.target_actor, "ema": state.ema_actor}
+    def policies(self, state: BCState, penalty: Penalty) -> dict[str, Cloner]:
+        return {"online": state.actor, "target": state.target_actor}
 
     def value(self, state: BCState, observation: jax.Array, action: jax.Array) -> None:
         return None
 
 
-def make_cloner(agent: BC, key: Key, spec: Spec) -> Actor | Greedy:
+def make_cloner(agent: BC, key: Key, problem: Problem) -> Cloner:
+    spec, scaler = problem.spec, observation_scaler(problem, agent.normalise_observations)
     if not spec.discrete:
-        return make_actor(key, spec, agent.hidden_sizes, ACTIVATIONS, agent.layer_norm)
+        return make_deterministic(key, spec, agent.hidden_sizes, ACTIVATIONS, agent.layer_norm, scaler)
     activations = (*ACTIVATIONS, "none")
-    return Greedy(make_network(key, spec, 0, agent.hidden_sizes, spec.action_size, activations, agent.layer_norm))
+    return Greedy(make_network(key, spec, 0, agent.hidden_sizes, spec.action_size, activations, agent.layer_norm, scaler))
 
 
-def cloning_loss(actor: Actor | Greedy, observation: jax.Array, recorded: jax.Array) -> tuple[jax.Array, jax.Array]:
+def cloning_loss(actor: Cloner, observation: jax.Array, recorded: jax.Array) -> tuple[jax.Array, jax.Array]:
     """The loss, and the actions that the policy takes, `(B, A)`."""
-    if isinstance(actor, Actor):
+    if isinstance(actor, Deterministic):
         action = actor(observation)
         return jnp.mean(jnp.square(action - recorded)), action
     logits = actor.network(observation)

@@ -18,10 +18,14 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from tether import losses
-from tether.networks import Greedy, Network, make_network, penalties
-from tether.optimisation import adam_init, adam_step, copy_of, mix
-from tether.types import Batch, Key, Metrics, Penalty, Spec
+from tether.agents.actor_critic import batch_number, bellman_target, data_distance, squared_td_error
+from tether.agents.base import AgentTraits
+from tether.bonuses.base import VALUE, novelties
+from tether.networks import Network, make_network, observation_scaler
+from tether.optimisation import ADAM, Optimiser, copy_of, mix
+from tether.policies.greedy import Greedy
+from tether.settings import Amount, Share, ShareBelowOne, Size
+from tether.types import Batch, Key, Metrics, Penalty, Problem
 
 WATCHED_ROWS = 32  # of each batch, for metrics of the greedy action: its bonus there is needed for nothing else
 
@@ -37,32 +41,39 @@ class DQNState(NamedTuple):
 class DQN:
     """Every knob of the agent."""
 
-    follows_penalty: ClassVar[bool] = False  # it compares actions
-    action_kinds: ClassVar[tuple[str, ...]] = ("discrete",)
+    traits: ClassVar[AgentTraits] = AgentTraits(
+        policies=("online", "target", "ema", "unpenalised"),
+        actions=("discrete",),
+        requires=frozenset({VALUE}),  # it compares actions
+        holding_setting="bonus_weight",
+    )
 
-    bonus_weight: float = 1.0  # the paper's beta, in the target and in acting
-    batch_size: int = 128
-    hidden_sizes: tuple[int, ...] = (256, 256)  # relu; behind a convolution where observations are images
-    learning_rate: float = 3e-4
-    discount: float = 0.99  # gamma
-    target_mix: float = 0.005  # share of the online weights mixed into the target at each step (tau)
-    ema_mix: float = 0.0005  # the same for the slow average
+    bonus_weight: Amount = 1.0  # the paper's beta, in the target and in acting
+    batch_size: Size = 128
+    hidden_sizes: tuple[Size, ...] = (256, 256)  # relu; behind a convolution where observations are images
+    learning_rate: Amount = 3e-4
+    discount: ShareBelowOne = 0.99  # gamma
+    target_mix: Share = 0.005  # share of the online weights mixed into the target at each step (tau)
+    ema_mix: Share = 0.0005  # the same for the slow average
+    normalise_observations: bool = False  # by the data's moments, inside the network; images stay as they are
+    optimiser: Optimiser = ADAM
 
     @property
-    def critic_steps(self) -> int:
-        return 1
+    def batch_shape(self) -> tuple[int, ...]:
+        return 1, self.batch_size
 
-    def init(self, key: Key, spec: Spec) -> DQNState:
+    def init(self, key: Key, problem: Problem) -> DQNState:
+        spec, scaler = problem.spec, observation_scaler(problem, self.normalise_observations)
         activations = (*("relu",) * len(self.hidden_sizes), "none")
-        q = make_network(key, spec, 0, self.hidden_sizes, spec.action_size, activations)
-        return DQNState(q, copy_of(q), copy_of(q), adam_init(q, self.learning_rate))
+        q = make_network(key, spec, 0, self.hidden_sizes, spec.action_size, activations, scaler=scaler)
+        return DQNState(q, copy_of(q), copy_of(q), self.optimiser.start(q, self.learning_rate, problem.steps))
 
     def update(self, state: DQNState, batches: Batch, key: Key, penalty: Penalty) -> tuple[DQNState, Metrics]:
         key_target, key_watch = jax.random.split(key)
-        batch = Batch(*(column[0] for column in batches))
+        batch = batch_number(batches, 0)
         target, next_bonus = targets(self, state, batch, key_target, penalty)
         (loss, value), gradient = jax.value_and_grad(q_loss, has_aux=True)(state.q, batch, target)
-        q, optimiser = adam_step(state.q, gradient, state.optimiser, self.learning_rate)
+        q, optimiser = self.optimiser.step(state.q, gradient, state.optimiser, self.learning_rate)
         metrics = {
             "critic/loss": loss,
             "critic/q": jnp.mean(value),
@@ -88,16 +99,16 @@ class DQN:
 def targets(agent: DQN, state: DQNState, batch: Batch, key: Key, penalty: Penalty) -> tuple[jax.Array, jax.Array]:
     """The target of each row and the bonus of its next action, `(B,)` each."""
     online, slow = state.q(batch.next_observation), state.target_q(batch.next_observation)
-    bonus = penalties(penalty, batch.next_observation, online.shape[1], key)
+    bonus = novelties(penalty, batch.next_observation, online.shape[1], key)
     best = jnp.argmax(online - agent.bonus_weight * bonus, axis=-1)[:, None]
     next_value, next_bonus = (jnp.take_along_axis(column, best, axis=1)[:, 0] for column in (slow, bonus))
-    target = losses.bellman_target(batch.reward, batch.terminated, next_value - agent.bonus_weight * next_bonus, agent.discount)
+    target = bellman_target(batch.reward, batch.terminated, next_value - agent.bonus_weight * next_bonus, agent.discount)
     return target, next_bonus
 
 
 def q_loss(q: Network, batch: Batch, target: jax.Array) -> tuple[jax.Array, jax.Array]:
     value = value_of(q, batch.observation, batch.action)
-    return losses.squared_td_error(value[None, :], target), value
+    return squared_td_error(value[None, :], target), value
 
 
 def value_of(q: Network, observation: jax.Array, action: jax.Array) -> jax.Array:
@@ -109,10 +120,10 @@ def greedy_metrics(agent: DQN, q: Network, batch: Batch, key: Key, penalty: Pena
     """Of the action that the policy takes where the data is, on a few rows."""
     observation, recorded = batch.observation[:WATCHED_ROWS], batch.action[:WATCHED_ROWS]
     values = q(observation)
-    bonus = penalties(penalty, observation, values.shape[1], key)
+    bonus = novelties(penalty, observation, values.shape[1], key)
     action = jax.nn.one_hot(jnp.argmax(values - agent.bonus_weight * bonus, axis=-1), values.shape[1])
     return {
         "actor/q": jnp.mean(jnp.sum(values * action, axis=-1)),
         "actor/bonus": jnp.mean(jnp.sum(bonus * action, axis=-1)),
-        "actor/data_distance": jnp.mean(jnp.sum(jnp.square(action - recorded), axis=-1)),
+        "actor/data_distance": data_distance(action, recorded),
     }

@@ -7,15 +7,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from functools import partial
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 
-from tether.agents import Agent
-from tether.bonuses import Bonus
-from tether.types import Batch, Spec
+from tether.agents import Agent, critic_steps
+from tether.bonuses import Bonus, FrozenBonus
+from tether.types import Batch, Problem, Spec, row_shapes
 
 DATA_ROWS = 10  # of the data that a bonus is made from; no product depends on it
 
@@ -30,11 +29,12 @@ def agent_step(agent: Agent, bonus: Bonus, spec: Spec) -> float:
 
     def update(key: jax.Array, batches: Batch) -> Any:
         key_agent, key_bonus, key_update = jax.random.split(key, 3)
-        scorer = bonus.frozen(bonus.init(key_bonus, spec, rows(spec, DATA_ROWS)))
-        return agent.update(agent.init(key_agent, spec), batches, key_update, partial(bonus.score, scorer))
+        problem = Problem(spec, rows(spec, DATA_ROWS))
+        penalty = FrozenBonus(bonus, bonus.frozen(bonus.init(key_bonus, problem)), spec)
+        return agent.update(agent.init(key_agent, problem), batches, key_update, penalty)
 
-    whole = of(update, jax.random.key(0), rows(spec, agent.critic_steps, agent.batch_size))
-    return (whole - _init(bonus, spec)) / agent.critic_steps
+    whole = of(update, jax.random.key(0), rows(spec, *agent.batch_shape))
+    return (whole - _init(bonus, spec)) / critic_steps(agent)
 
 
 def fit_step(bonus: Bonus, spec: Spec) -> float:
@@ -42,30 +42,29 @@ def fit_step(bonus: Bonus, spec: Spec) -> float:
 
     def update(key: jax.Array, batch: Batch) -> Any:
         key_init, key_update = jax.random.split(key)
-        return bonus.update(bonus.init(key_init, spec, rows(spec, DATA_ROWS)), batch, key_update)
+        return bonus.update(bonus.init(key_init, Problem(spec, rows(spec, DATA_ROWS))), batch, key_update)
 
-    return of(update, jax.random.key(0), rows(spec, bonus.batch_size)) - _init(bonus, spec)
+    return of(update, jax.random.key(0), rows(spec, *bonus.batch_shape)) - _init(bonus, spec)
 
 
-def score(bonus: Bonus, spec: Spec) -> float:
-    """Of scoring one pair."""
+def novelty(bonus: Bonus, spec: Spec) -> float:
+    """Of the bonus of one pair."""
 
-    def scores(key: jax.Array, batch: Batch) -> Any:
-        key_init, key_score = jax.random.split(key)
-        state = bonus.frozen(bonus.init(key_init, spec, rows(spec, DATA_ROWS)))
-        return bonus.score(state, batch.observation, batch.action, key_score)
+    def value(key: jax.Array, batch: Batch) -> Any:
+        key_init, key_value = jax.random.split(key)
+        state = bonus.frozen(bonus.init(key_init, Problem(spec, rows(spec, DATA_ROWS))))
+        return bonus.novelty(state, batch.observation, batch.action, key_value)
 
-    return of(scores, jax.random.key(0), rows(spec, 1)) - _init(bonus, spec)
+    return of(value, jax.random.key(0), rows(spec, 1)) - _init(bonus, spec)
 
 
 def rows(spec: Spec, *lead: int) -> Batch:
-    observation, action, column = (jnp.zeros((*lead, *size)) for size in ((spec.observation_size,), (spec.action_size,), ()))
-    return Batch(observation, action, column, observation, column)
+    return Batch(*(jnp.zeros((*lead, *shape)) for shape in row_shapes(spec)))
 
 
 def _init(bonus: Bonus, spec: Spec) -> int:
     """Making a bonus may itself hash the data by a product, as counts do; that is not part of a step."""
-    return of(lambda key: bonus.init(key, spec, rows(spec, DATA_ROWS)), jax.random.key(0))
+    return of(lambda key: bonus.init(key, Problem(spec, rows(spec, DATA_ROWS))), jax.random.key(0))
 
 
 def _count(jaxpr: Any) -> int:

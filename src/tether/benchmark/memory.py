@@ -103,30 +103,28 @@ def _worker(path: Path, kind: str, extra: int) -> Iterator[Any]:
 
 def _serve(path: Path, kind: str, extra: int) -> None:
     """Answer one word a line on standard input, until it ends."""
-    from tether.agents import TD3
-    from tether.bonuses import NoBonus
+    from tether.agents.td3 import TD3
     from tether.data.files.d4rl import read_d4rl
-    from tether.training.loop import initial_state, run_keys
-    from tether.training.sources import Rows
+    from tether.training.lesson import Lesson
 
-    agent, bonus = TD3(), NoBonus()
-    _, key = run_keys(0)
     dataset = read_d4rl(path) if kind == "memory" else map_d4rl(path)
-    state = initial_state(agent, (), dataset.spec, seed=0)
-    kept = Rows(dataset.transitions) if kind == "memory" else None
-    updates = EPOCH_STEPS // agent.critic_steps
+
+    def lesson() -> Lesson:
+        return Lesson(TD3(), dataset, None, seed=0, steps=2**31 - EPOCH_STEPS)
+
+    kept = lesson() if kind == "memory" else None
+    step, state = 0, lesson().fresh()
 
     def measure(epochs: int, cold: bool) -> float:
-        nonlocal state
-        rows = kept or Rows(dataset.transitions)
-        ends = []
+        nonlocal step, state
+        current = kept or lesson()
+        running, ends = current.epochs(state, step, EPOCH_STEPS), []
         for _ in range(1 + epochs):
             if cold:
                 drop_from_cache(dataset)
-            state, metrics = rows.train(agent, bonus, state, key, updates)
-            float(metrics["critic/loss"])
+            step, state, _ = next(running)
             ends.append(time.perf_counter())
-        rows.close()
+        current.close()
         return epochs * EPOCH_STEPS / (ends[-1] - ends[0])
 
     measure(1, False)  # compiles

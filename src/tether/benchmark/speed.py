@@ -14,18 +14,21 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from tether.agents import TD3
+from tether.agents import Agent, critic_steps
+from tether.agents.td3 import TD3
 from tether.benchmark import flops
-from tether.bonuses import BONUSES, CVAE, Bonus, NoBonus
+from tether.bonuses import BONUSES, NO_BONUS, Bonus, FrozenBonus, NoBonus
+from tether.bonuses.cvae import CVAE
 from tether.runs.result import versions
-from tether.training.fit import score_rows
-from tether.training.loop import fit_epoch, initial_state, run_keys, train_epoch
-from tether.types import Batch, Spec
+from tether.training.fit import bonus_of_rows
+from tether.training.loop import Learner, agent_epoch, epoch, fresh_state, learn, run_keys
+from tether.training.sources import Rows
+from tether.types import Batch, Problem, Spec
 
 SPEC = Spec(17, (-1.0,) * 6, (1.0,) * 6)  # halfcheetah and walker2d
 PRODUCT_SIZE = 2048
 ROWS = 100_000
-PAIRS = 1_000_000  # that every bonus scores
+PAIRS = 1_000_000  # whose bonus is computed
 ROW_COUNTS = (10_000, 100_000, 1_000_000, 10_000_000)
 
 
@@ -50,60 +53,62 @@ def number_of_measurements(row_counts: tuple[int, ...]) -> int:
 def measure_all(steps: int, repetitions: int, row_counts: tuple[int, ...] = ROW_COUNTS) -> Iterator[Measurement]:
     """Each measurement as soon as it is there."""
     data = random_transitions(ROWS)
-    yield measure_td3("TD3-CVAE", CVAE(), data, steps, repetitions)
-    yield measure_td3("TD3, no bonus", NoBonus(), data, steps, repetitions)
+    yield measure_agent("TD3-CVAE", TD3(), CVAE(), data, steps, repetitions)
+    yield measure_agent("TD3, no bonus", TD3(), NoBonus(), data, steps, repetitions)
     for name, kind in BONUSES.items():
         bonus = kind()
         if bonus.steps:
             yield measure_fit(f"fit of {name}", bonus, data, steps, repetitions)
     for name, kind in BONUSES.items():
-        if name != "none":
-            yield measure_score(f"scores of {name}, pairs", kind(), data, PAIRS)
+        if name != NO_BONUS:
+            yield measure_novelty(f"bonus of {name}, pairs", kind(), data, PAIRS)
     for rows in row_counts:
         del data
         gc.collect()
         data = random_transitions(rows)
-        yield measure_td3(f"TD3, no bonus, {rows:.0e} rows".replace("e+0", "e"), NoBonus(), data, steps, repetitions)
+        yield measure_agent(f"TD3, no bonus, {rows:.0e} rows".replace("e+0", "e"), TD3(), NoBonus(), data, steps, repetitions)
 
 
-def measure_td3(name: str, bonus: Bonus, data: Batch, steps: int, repetitions: int) -> Measurement:
-    agent = TD3()
+def measure_agent(name: str, agent: Agent, bonus: Bonus, data: Batch, steps: int, repetitions: int) -> Measurement:
     key_bonus, _ = run_keys(1)
-    state = initial_state(agent, bonus.frozen(bonus.init(key_bonus, SPEC, data)), SPEC, seed=0)
-    _, key = run_keys(0)
-
-    def epoch() -> None:
-        nonlocal state
-        state, _ = train_epoch(agent, bonus, state, data, key, steps // agent.critic_steps)
-        jax.block_until_ready(state)
-
-    return _measure(name, epoch, steps, flops.agent_step(agent, bonus, SPEC), repetitions, len(data.reward))
+    penalty = FrozenBonus(bonus, bonus.frozen(bonus.init(key_bonus, Problem(SPEC, data))), SPEC)
+    flop = flops.agent_step(agent, bonus, SPEC)
+    return _measure_loop(name, agent, data, steps, repetitions, flop, critic_steps(agent), (penalty,), agent_epoch)
 
 
 def measure_fit(name: str, bonus: Bonus, data: Batch, steps: int, repetitions: int) -> Measurement:
+    return _measure_loop(name, bonus, data, steps, repetitions, flops.fit_step(bonus, SPEC))
+
+
+def _measure_loop(
+    name: str,
+    learner: Learner,
+    data: Batch,
+    steps: int,
+    repetitions: int,
+    flop: float,
+    stride: int = 1,
+    given: tuple[Any, ...] = (),
+    compiled: Any = epoch,
+) -> Measurement:
     key_init, key = run_keys(0)
-    fitting: Any = bonus.init(key_init, SPEC, data)
-    step = jnp.zeros((), jnp.int32)
-
-    def epoch() -> None:
-        nonlocal fitting, step
-        fitting, step, _ = fit_epoch(bonus, fitting, step, data, key, steps)
-        jax.block_until_ready(fitting)
-
-    return _measure(name, epoch, steps, flops.fit_step(bonus, SPEC), repetitions, len(data.reward))
+    state = fresh_state(learner, key_init, Problem(SPEC, data))
+    end = steps * (repetitions + 1)
+    epochs = learn(learner, state, Rows(data), key, end=end, epoch_steps=steps, stride=stride, given=given, compiled=compiled)
+    return _measure(name, lambda: jax.block_until_ready(next(epochs).state), steps, flop, repetitions, len(data.reward))
 
 
-def measure_score(name: str, bonus: Bonus, data: Batch, pairs: int) -> Measurement:
-    """Pairs a second, from NumPy to NumPy, as `FittedBonus.score` does it."""
+def measure_novelty(name: str, bonus: Bonus, data: Batch, pairs: int) -> Measurement:
+    """Pairs a second, from NumPy to NumPy, as `FittedBonus.novelty` does it."""
     key_init, key = run_keys(0)
-    state = bonus.frozen(bonus.init(key_init, SPEC, data))
+    state = bonus.frozen(bonus.init(key_init, Problem(SPEC, data)))
     times = -(-pairs // len(data.reward))
     observation, action = (np.tile(column, (times, 1))[:pairs] for column in (data.observation, data.action))
 
-    def score() -> None:
-        score_rows(bonus, state, observation, action, key)
+    def compute() -> None:
+        bonus_of_rows(bonus, state, observation, action, key)
 
-    return _measure(name, score, pairs, flops.score(bonus, SPEC), repetitions=1, rows=pairs)
+    return _measure(name, compute, pairs, flops.novelty(bonus, SPEC), repetitions=1, rows=pairs)
 
 
 def product_limit(repetitions: int = 3) -> float:
@@ -142,15 +147,15 @@ def _product(matrix: jax.Array) -> jax.Array:
     return matrix @ matrix
 
 
-def _measure(name: str, epoch: Callable[[], None], steps: int, flop_per_step: float, repetitions: int, rows: int) -> Measurement:
+def _measure(name: str, once: Callable[[], object], steps: int, flop_per_step: float, repetitions: int, rows: int) -> Measurement:
     product_limit(1)  # compiles
     began = time.perf_counter()
-    epoch()
+    once()
     first = time.perf_counter() - began
     limits, rates = [product_limit()], []
     for _ in range(repetitions):
         began = time.perf_counter()
-        epoch()
+        once()
         rates.append(steps / (time.perf_counter() - began))
         limits.append(product_limit())
     achieved = max(rates) * flop_per_step / 1e9

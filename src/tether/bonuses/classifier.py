@@ -18,9 +18,11 @@ import jax
 import jax.numpy as jnp
 import optax
 
+from tether.bonuses.base import BonusTraits
 from tether.networks import Network, Scaler, make_network, make_scalers
-from tether.optimisation import adam_init, adam_step
-from tether.types import Batch, Key, Metrics, Spec
+from tether.optimisation import ADAM
+from tether.settings import Amount, Seed, Share, ShareBelowOne, Size, Steps
+from tether.types import Batch, Key, Metrics, Problem
 
 
 class ClassifierNetworks(eqx.Module):
@@ -44,19 +46,24 @@ class ClassifierFitting(NamedTuple):
 class Classifier:
     """Every knob of the bonus."""
 
-    has_action_gradient: ClassVar[bool] = True
+    traits: ClassVar[BonusTraits] = BonusTraits()
 
-    steps: int = 20_000
-    batch_size: int = 256
-    hidden_sizes: tuple[int, ...] = (256, 256)  # relu
-    learning_rate: float = 3e-4
-    uniform_share: float = 0.5  # of the contrast; the rest is shuffled
-    held_out: float = 0.05  # share of the episodes kept out of the fit, to judge it by
-    seed: int = 0  # of the fit
+    steps: Steps = 20_000
+    batch_size: Size = 256
+    hidden_sizes: tuple[Size, ...] = (256, 256)  # relu
+    learning_rate: Amount = 3e-4
+    uniform_share: Share = 0.5  # of the contrast; the rest is shuffled
+    held_out_share: ShareBelowOne = 0.05  # of the episodes, kept out of the fit to judge it by
+    seed: Seed = 0  # of the fit
 
-    def init(self, key: Key, spec: Spec, transitions: Batch) -> ClassifierFitting:
+    @property
+    def batch_shape(self) -> tuple[int, ...]:
+        return (self.batch_size,)
+
+    def init(self, key: Key, problem: Problem) -> ClassifierFitting:
+        spec, rows = problem.spec, problem.rows
         activations = (*("relu",) * len(self.hidden_sizes), "none")
-        observation, action = make_scalers(spec, transitions.observation, transitions.action)
+        observation, action = make_scalers(spec, rows.observation, rows.action)
         networks = ClassifierNetworks(
             logit=make_network(key, spec, spec.action_size, self.hidden_sizes, 1, activations),
             observation=observation,
@@ -65,7 +72,7 @@ class Classifier:
             high=jnp.asarray(spec.action_high),
             discrete=spec.discrete,
         )
-        return ClassifierFitting(networks, adam_init(networks.logit, self.learning_rate))
+        return ClassifierFitting(networks, ADAM.start(networks.logit, self.learning_rate))
 
     def update(self, fitting: ClassifierFitting, batch: Batch, key: Key) -> tuple[ClassifierFitting, Metrics]:
         networks = fitting.networks
@@ -77,13 +84,13 @@ class Classifier:
             return 0.5 * (jnp.mean(jax.nn.softplus(-recorded)) + jnp.mean(jax.nn.softplus(contrasted)))
 
         loss, gradient = jax.value_and_grad(loss_of)(networks.logit)
-        logit, optimiser = adam_step(networks.logit, gradient, fitting.optimiser, self.learning_rate)
+        logit, optimiser = ADAM.step(networks.logit, gradient, fitting.optimiser, self.learning_rate)
         return ClassifierFitting(eqx.tree_at(lambda n: n.logit, networks, logit), optimiser), {"bonus/loss": loss}
 
     def frozen(self, fitting: ClassifierFitting) -> ClassifierNetworks:
         return fitting.networks
 
-    def score(self, state: ClassifierNetworks, observation: jax.Array, action: jax.Array, key: Key) -> jax.Array:
+    def novelty(self, state: ClassifierNetworks, observation: jax.Array, action: jax.Array, key: Key) -> jax.Array:
         return jax.nn.softplus(-state(observation, action))
 
 

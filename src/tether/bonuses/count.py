@@ -17,8 +17,10 @@ from typing import ClassVar, NamedTuple
 import jax
 import jax.numpy as jnp
 
+from tether.bonuses.base import VALUE, BonusTraits
 from tether.networks import Scaler, make_scalers
-from tether.types import Batch, Key, Metrics, Spec
+from tether.settings import Amount, Seed, ShareBelowOne, Size
+from tether.types import Batch, Key, Metrics, Problem, Spec
 
 
 class CountState(NamedTuple):
@@ -32,22 +34,23 @@ class CountState(NamedTuple):
 class Count:
     """Every knob of the bonus."""
 
-    has_action_gradient: ClassVar[bool] = False
+    traits: ClassVar[BonusTraits] = BonusTraits(frozenset({VALUE}), every_row=True)
     steps: ClassVar[int] = 0  # `init` counts
-    batch_size: ClassVar[int] = 1
+    batch_shape: ClassVar[tuple[int, ...]] = (1,)
 
-    bits: int = 16  # 2 ** bits buckets, as many for each discrete action
-    unseen: float = 2.0  # of an empty bucket; one row scores 1
-    held_out: float = 0.05  # share of the episodes that are not counted, to judge it by
-    seed: int = 0  # of the projections
+    bits: Size = 16  # 2 ** bits buckets, as many for each discrete action
+    unseen: Amount = 2.0  # of an empty bucket; one row scores 1
+    held_out_share: ShareBelowOne = 0.05  # of the episodes, not counted, to judge it by
+    seed: Seed = 0  # of the projections
 
-    def init(self, key: Key, spec: Spec, transitions: Batch) -> CountState:
+    def init(self, key: Key, problem: Problem) -> CountState:
+        spec, rows = problem.spec, problem.rows
         projection = jax.random.normal(key, (spec.observation_size + spec.action_size, self.bits))
         if spec.discrete:
             projection = _with_choices(projection, spec)
-        scalers = make_scalers(spec, transitions.observation, transitions.action)
+        scalers = make_scalers(spec, rows.observation, rows.action)
         empty = CountState(projection, jnp.zeros(2 ** projection.shape[1]), *scalers)
-        buckets = bucket(empty, transitions.observation, transitions.action)
+        buckets = bucket(empty, rows.observation, rows.action)
         return empty._replace(counts=empty.counts.at[buckets].add(1.0))
 
     def update(self, fitting: CountState, batch: Batch, key: Key) -> tuple[CountState, Metrics]:
@@ -56,7 +59,7 @@ class Count:
     def frozen(self, fitting: CountState) -> CountState:
         return fitting
 
-    def score(self, state: CountState, observation: jax.Array, action: jax.Array, key: Key) -> jax.Array:
+    def novelty(self, state: CountState, observation: jax.Array, action: jax.Array, key: Key) -> jax.Array:
         number = state.counts[bucket(state, observation, action)]
         return jnp.where(number > 0, jax.lax.rsqrt(jnp.maximum(number, 1.0)), self.unseen)
 

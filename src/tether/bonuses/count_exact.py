@@ -17,7 +17,9 @@ from typing import ClassVar, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from tether.types import Batch, Key, Metrics, Spec
+from tether.bonuses.base import VALUE, BonusTraits
+from tether.settings import Amount, Seed, ShareBelowOne
+from tether.types import Batch, Key, Metrics, Problem
 
 
 class CountExactState(NamedTuple):
@@ -32,17 +34,18 @@ class CountExactState(NamedTuple):
 class CountExact:
     """Every knob of the bonus."""
 
-    has_action_gradient: ClassVar[bool] = False
+    traits: ClassVar[BonusTraits] = BonusTraits(frozenset({VALUE}), every_row=True)
     steps: ClassVar[int] = 0  # `init` counts
-    batch_size: ClassVar[int] = 1
+    batch_shape: ClassVar[tuple[int, ...]] = (1,)
 
-    unseen: float = 100.0  # of a pair that the data does not have; 1 / (1 - discount)
-    held_out: float = 0.0  # share of the episodes that are not counted, to judge it by; to an agent they are then unseen
-    seed: int = 0  # of the hash
+    unseen: Amount = 100.0  # of a pair that the data does not have; 1 / (1 - discount)
+    held_out_share: ShareBelowOne = 0.0  # of the episodes, not counted, to judge it by; to an agent they are then unseen
+    seed: Seed = 0  # of the hash
 
-    def init(self, key: Key, spec: Spec, transitions: Batch) -> CountExactState:
+    def init(self, key: Key, problem: Problem) -> CountExactState:
+        spec, rows = problem.spec, problem.rows
         salts = jax.random.bits(key, (2, spec.observation_size + spec.action_size), jnp.uint32)
-        first, second = hashes(salts, transitions.observation, transitions.action)
+        first, second = hashes(salts, rows.observation, rows.action)
         order = jnp.lexsort((second, first))
         return CountExactState(salts, first[order], second[order])
 
@@ -52,7 +55,7 @@ class CountExact:
     def frozen(self, fitting: CountExactState) -> CountExactState:
         return fitting
 
-    def score(self, state: CountExactState, observation: jax.Array, action: jax.Array, key: Key) -> jax.Array:
+    def novelty(self, state: CountExactState, observation: jax.Array, action: jax.Array, key: Key) -> jax.Array:
         number = count(state, observation, action).astype(jnp.float32)
         return jnp.where(number > 0, jax.lax.rsqrt(jnp.maximum(number, 1.0)), self.unseen)
 

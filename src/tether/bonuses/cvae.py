@@ -21,9 +21,11 @@ import jax
 import jax.numpy as jnp
 import optax
 
+from tether.bonuses.base import GRADIENT, SAMPLES, VALUE, BonusTraits
 from tether.networks import Network, make_network, scale_to_bounds
-from tether.optimisation import adam_init, adam_step
-from tether.types import Batch, Key, Metrics, Spec
+from tether.optimisation import ADAM
+from tether.settings import Amount, Seed, ShareBelowOne, Size, Steps
+from tether.types import Batch, Key, Metrics, Problem
 
 
 class CVAENetworks(eqx.Module):
@@ -52,21 +54,26 @@ class CVAEFitting(NamedTuple):
 class CVAE:
     """Every knob of the bonus; the paper's values."""
 
-    has_action_gradient: ClassVar[bool] = True
+    traits: ClassVar[BonusTraits] = BonusTraits(frozenset({VALUE, GRADIENT, SAMPLES}))
 
-    steps: int = 50_000  # the paper's; a run says when the fit still improves at its end
-    batch_size: int = 100
-    hidden_sizes: tuple[int, int] = (750, 750)
-    latent_size: int = 12
-    kl_weight: float = 0.5  # the paper's eta
-    learning_rate: float = 1e-4
+    steps: Steps = 50_000  # the paper's; a run says when the fit still improves at its end
+    batch_size: Size = 100
+    hidden_sizes: tuple[Size, Size] = (750, 750)
+    latent_size: Size = 12
+    kl_weight: Amount = 0.5  # the paper's eta
+    learning_rate: Amount = 1e-4
     elbo: Literal["mean", "sum"] = "mean"  # mean or sum over dimensions, of the squared error and of the KL
     reduction: Literal["sum", "mean"] = "sum"  # the bonus as sum or mean over action dimensions
     latent: Literal["sample", "mean"] = "sample"  # when scoring: sample or mean
-    held_out: float = 0.05  # share of the episodes kept out of the fit, to judge it by
-    seed: int = 0  # of the fit; apart from the run's seed, so that all seeds of an agent share one fit
+    held_out_share: ShareBelowOne = 0.05  # of the episodes, kept out of the fit to judge it by
+    seed: Seed = 0  # of the fit; apart from the run's seed, so that all seeds of an agent share one fit
 
-    def init(self, key: Key, spec: Spec, transitions: Batch) -> CVAEFitting:
+    @property
+    def batch_shape(self) -> tuple[int, ...]:
+        return (self.batch_size,)
+
+    def init(self, key: Key, problem: Problem) -> CVAEFitting:
+        spec = problem.spec
         key_encoder, key_decoder = jax.random.split(key)
         relus = ("relu", "relu")
         encoder = make_network(key_encoder, spec, spec.action_size, self.hidden_sizes, 2 * self.latent_size, (*relus, "none"))
@@ -79,23 +86,27 @@ class CVAE:
             (*relus, "none" if spec.discrete else "tanh"),
         )
         networks = CVAENetworks(encoder, decoder, spec.action_low, spec.action_high, spec.discrete)
-        return CVAEFitting(networks, adam_init(networks, self.learning_rate))
+        return CVAEFitting(networks, ADAM.start(networks, self.learning_rate))
 
     def update(self, fitting: CVAEFitting, batch: Batch, key: Key) -> tuple[CVAEFitting, Metrics]:
         gradient, metrics = jax.grad(elbo_loss, argnums=1, has_aux=True)(
             self, fitting.networks, batch.observation, batch.action, key
         )
-        networks, optimiser = adam_step(fitting.networks, gradient, fitting.optimiser, self.learning_rate)
+        networks, optimiser = ADAM.step(fitting.networks, gradient, fitting.optimiser, self.learning_rate)
         return CVAEFitting(networks, optimiser), metrics
 
     def frozen(self, fitting: CVAEFitting) -> CVAENetworks:
         return fitting.networks
 
-    def score(self, state: CVAENetworks, observation: jax.Array, action: jax.Array, key: Key) -> jax.Array:
+    def novelty(self, state: CVAENetworks, observation: jax.Array, action: jax.Array, key: Key) -> jax.Array:
         mean, log_std = state.encode(observation, action)
         latent = mean if self.latent == "mean" else mean + jnp.exp(log_std) * jax.random.normal(key, mean.shape)
         squared = jnp.square(action - state.decode(observation, latent))
         return jnp.sum(squared, axis=-1) if self.reduction == "sum" else jnp.mean(squared, axis=-1)
+
+    def sample(self, state: CVAENetworks, observation: jax.Array, key: Key) -> jax.Array:
+        """Actions that the data might have here, `(B, A)`: decoded from latents of the prior."""
+        return state.decode(observation, jax.random.normal(key, (observation.shape[0], self.latent_size)))
 
 
 def elbo_loss(

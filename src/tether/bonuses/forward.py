@@ -17,9 +17,11 @@ import jax
 import jax.numpy as jnp
 import optax
 
+from tether.bonuses.base import BonusTraits
 from tether.networks import Network, Scaler, make_network, make_scaler, make_scalers
-from tether.optimisation import adam_init, adam_step
-from tether.types import Batch, Key, Metrics, Spec
+from tether.optimisation import ADAM
+from tether.settings import Amount, Seed, ShareBelowOne, Size, Steps
+from tether.types import Batch, Key, Metrics, Problem
 
 
 class ForwardNetworks(eqx.Module):
@@ -43,31 +45,36 @@ class ForwardFitting(NamedTuple):
 class Forward:
     """Every knob of the bonus; five models as Pathak et al. have, sizes as TD3's."""
 
-    has_action_gradient: ClassVar[bool] = True
+    traits: ClassVar[BonusTraits] = BonusTraits()
 
-    steps: int = 20_000
-    batch_size: int = 256
-    models: int = 5
-    hidden_sizes: tuple[int, ...] = (256, 256)  # relu
-    learning_rate: float = 3e-4
-    held_out: float = 0.05  # share of the episodes kept out of the fit, to judge it by
-    seed: int = 0  # of the fit
+    steps: Steps = 20_000
+    batch_size: Size = 256
+    models: Size = 5
+    hidden_sizes: tuple[Size, ...] = (256, 256)  # relu
+    learning_rate: Amount = 3e-4
+    held_out_share: ShareBelowOne = 0.05  # of the episodes, kept out of the fit to judge it by
+    seed: Seed = 0  # of the fit
 
-    def init(self, key: Key, spec: Spec, transitions: Batch) -> ForwardFitting:
+    @property
+    def batch_shape(self) -> tuple[int, ...]:
+        return (self.batch_size,)
+
+    def init(self, key: Key, problem: Problem) -> ForwardFitting:
+        spec, rows = problem.spec, problem.rows
         activations = (*("relu",) * len(self.hidden_sizes), "none")
 
         def one(key: Key) -> Network:
             return make_network(key, spec, spec.action_size, self.hidden_sizes, spec.observation_size, activations)
 
-        observation, action = make_scalers(spec, transitions.observation, transitions.action)
+        observation, action = make_scalers(spec, rows.observation, rows.action)
 
         networks = ForwardNetworks(
             models=jax.vmap(one)(jax.random.split(key, self.models)),
             observation=observation,
             action=action,
-            change=make_scaler(transitions.next_observation - transitions.observation),
+            change=make_scaler(rows.next_observation - rows.observation),
         )
-        return ForwardFitting(networks, adam_init(networks.models, self.learning_rate))
+        return ForwardFitting(networks, ADAM.start(networks.models, self.learning_rate))
 
     def update(self, fitting: ForwardFitting, batch: Batch, key: Key) -> tuple[ForwardFitting, Metrics]:
         networks = fitting.networks
@@ -80,11 +87,11 @@ class Forward:
             return jnp.sum(jnp.mean(error * known[None, :], axis=1))  # each model's own mean, so that their number is no rate
 
         loss, gradient = jax.value_and_grad(loss_of)(networks.models)
-        models, optimiser = adam_step(networks.models, gradient, fitting.optimiser, self.learning_rate)
+        models, optimiser = ADAM.step(networks.models, gradient, fitting.optimiser, self.learning_rate)
         return ForwardFitting(eqx.tree_at(lambda n: n.models, networks, models), optimiser), {"bonus/loss": loss / self.models}
 
     def frozen(self, fitting: ForwardFitting) -> ForwardNetworks:
         return fitting.networks
 
-    def score(self, state: ForwardNetworks, observation: jax.Array, action: jax.Array, key: Key) -> jax.Array:
+    def novelty(self, state: ForwardNetworks, observation: jax.Array, action: jax.Array, key: Key) -> jax.Array:
         return jnp.sum(jnp.var(state(observation, action), axis=0), axis=-1)

@@ -8,20 +8,21 @@ from typing import ClassVar
 import jax
 import jax.numpy as jnp
 
-from tether.types import Batch, Key, Metrics, Spec
+from tether.bonuses.base import BonusTraits
+from tether.types import Batch, Key, Metrics, Problem
 
 
 @dataclass(frozen=True)
 class NoBonus:
     """Nothing to set."""
 
-    has_action_gradient: ClassVar[bool] = True  # zero, which is as good as any: nothing is to be followed
+    traits: ClassVar[BonusTraits] = BonusTraits()
     steps: ClassVar[int] = 0
-    batch_size: ClassVar[int] = 1
-    held_out: ClassVar[float] = 0.0
+    batch_shape: ClassVar[tuple[int, ...]] = (1,)
+    held_out_share: ClassVar[float] = 0.0
     seed: ClassVar[int] = 0
 
-    def init(self, key: Key, spec: Spec, transitions: Batch) -> tuple[()]:
+    def init(self, key: Key, problem: Problem) -> tuple[()]:
         return ()
 
     def update(self, fitting: tuple[()], batch: Batch, key: Key) -> tuple[tuple[()], Metrics]:
@@ -30,5 +31,5 @@ class NoBonus:
     def frozen(self, fitting: tuple[()]) -> tuple[()]:
         return ()
 
-    def score(self, state: tuple[()], observation: jax.Array, action: jax.Array, key: Key) -> jax.Array:
+    def novelty(self, state: tuple[()], observation: jax.Array, action: jax.Array, key: Key) -> jax.Array:
         return jnp.zeros(observation.shape[0])

@@ -18,9 +18,11 @@ import jax
 import jax.numpy as jnp
 import optax
 
+from tether.bonuses.base import BonusTraits
 from tether.networks import Network, Scaler, make_network, make_scalers
-from tether.optimisation import adam_init, adam_step
-from tether.types import Batch, Key, Metrics, Spec
+from tether.optimisation import ADAM
+from tether.settings import Amount, Seed, ShareBelowOne, Size, Steps
+from tether.types import Batch, Key, Metrics, Problem, Spec
 
 
 class RNDNetworks(eqx.Module):
@@ -57,21 +59,26 @@ class RNDState(NamedTuple):
 class RND:
     """Every knob of the bonus; the defaults are SAC-RND's."""
 
-    has_action_gradient: ClassVar[bool] = True
+    traits: ClassVar[BonusTraits] = BonusTraits()
 
-    steps: int = 1_000  # SAC-RND's
-    batch_size: int = 1_024
-    predictor_sizes: tuple[int, ...] = (256, 256, 256)  # hidden layers, relu
-    target_sizes: tuple[int, ...] = (256, 256, 256)  # hidden layers, relu
-    embedding_size: int = 32
-    learning_rate: float = 3e-4
+    steps: Steps = 1_000  # SAC-RND's
+    batch_size: Size = 1_024
+    predictor_sizes: tuple[Size, ...] = (256, 256, 256)  # hidden layers, relu
+    target_sizes: tuple[Size, ...] = (256, 256, 256)  # hidden layers, relu
+    embedding_size: Size = 32
+    learning_rate: Amount = 3e-4
     divide_by_std: bool = True  # the error's running standard deviation; false: the bare squared error
-    held_out: float = 0.05  # share of the episodes kept out of the fit, to judge it by
-    seed: int = 0  # of the fit
+    held_out_share: ShareBelowOne = 0.05  # of the episodes, kept out of the fit to judge it by
+    seed: Seed = 0  # of the fit
 
-    def init(self, key: Key, spec: Spec, transitions: Batch) -> RNDFitting:
+    @property
+    def batch_shape(self) -> tuple[int, ...]:
+        return (self.batch_size,)
+
+    def init(self, key: Key, problem: Problem) -> RNDFitting:
+        spec, rows = problem.spec, problem.rows
         key_predictor, key_target = jax.random.split(key)
-        observation, action = make_scalers(spec, transitions.observation, transitions.action)
+        observation, action = make_scalers(spec, rows.observation, rows.action)
         networks = RNDNetworks(
             predictor=_embedding(key_predictor, spec, self.predictor_sizes, self.embedding_size),
             target=_embedding(key_target, spec, self.target_sizes, self.embedding_size),
@@ -86,13 +93,13 @@ class RND:
     def frozen(self, fitting: RNDFitting) -> RNDState:
         return freeze(fitting, self.divide_by_std)
 
-    def score(self, state: RNDState, observation: jax.Array, action: jax.Array, key: Key) -> jax.Array:
+    def novelty(self, state: RNDState, observation: jax.Array, action: jax.Array, key: Key) -> jax.Array:
         return state.networks.error(observation, action) / state.scale
 
 
 def start_distilling(networks: Any, learning_rate: float) -> RNDFitting:
     moments = RunningMoments(jnp.zeros(()), jnp.zeros(()), jnp.zeros(()))
-    return RNDFitting(networks, adam_init(networks.predictor, learning_rate), moments)
+    return RNDFitting(networks, ADAM.start(networks.predictor, learning_rate), moments)
 
 
 def distil(fitting: RNDFitting, batch: Batch, learning_rate: float) -> tuple[RNDFitting, Metrics]:
@@ -104,7 +111,7 @@ def distil(fitting: RNDFitting, batch: Batch, learning_rate: float) -> tuple[RND
         return jnp.mean(error), error
 
     (loss, error), gradient = jax.value_and_grad(loss_of, has_aux=True)(networks.predictor)
-    predictor, optimiser = adam_step(networks.predictor, gradient, fitting.optimiser, learning_rate)
+    predictor, optimiser = ADAM.step(networks.predictor, gradient, fitting.optimiser, learning_rate)
     networks = eqx.tree_at(lambda n: n.predictor, networks, predictor)
     return RNDFitting(networks, optimiser, merged(fitting.moments, error)), {"bonus/loss": loss}
 

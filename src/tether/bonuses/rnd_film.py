@@ -18,9 +18,11 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
+from tether.bonuses.base import BonusTraits
 from tether.bonuses.rnd import RNDFitting, RNDState, distil, freeze, start_distilling
 from tether.networks import MLP, Scaler, make_mlp, make_scalers
-from tether.types import Batch, Key, Metrics, Spec
+from tether.settings import Amount, Seed, ShareBelowOne, Size, Steps
+from tether.types import Batch, Key, Metrics, Problem, Spec
 
 
 class BilinearMLP(eqx.Module):
@@ -64,21 +66,26 @@ class RNDFiLMNetworks(eqx.Module):
 class RNDFiLM:
     """Every knob of the bonus; the defaults are SAC-RND's."""
 
-    has_action_gradient: ClassVar[bool] = True
+    traits: ClassVar[BonusTraits] = BonusTraits()
 
-    steps: int = 1_000  # SAC-RND's
-    batch_size: int = 1_024
-    predictor_sizes: tuple[int, ...] = (256, 256, 256)  # hidden layers, relu; the first is bilinear
-    target_sizes: tuple[int, ...] = (256, 256, 256)  # hidden layers, relu; the last is FiLM's
-    embedding_size: int = 32
-    learning_rate: float = 3e-4
+    steps: Steps = 1_000  # SAC-RND's
+    batch_size: Size = 1_024
+    predictor_sizes: tuple[Size, ...] = (256, 256, 256)  # hidden layers, relu; the first is bilinear
+    target_sizes: tuple[Size, ...] = (256, 256, 256)  # hidden layers, relu; the last is FiLM's
+    embedding_size: Size = 32
+    learning_rate: Amount = 3e-4
     divide_by_std: bool = True  # the error's running standard deviation; false: the bare squared error
-    held_out: float = 0.05  # share of the episodes kept out of the fit, to judge it by
-    seed: int = 0  # of the fit
+    held_out_share: ShareBelowOne = 0.05  # of the episodes, kept out of the fit to judge it by
+    seed: Seed = 0  # of the fit
 
-    def init(self, key: Key, spec: Spec, transitions: Batch) -> RNDFitting:
+    @property
+    def batch_shape(self) -> tuple[int, ...]:
+        return (self.batch_size,)
+
+    def init(self, key: Key, problem: Problem) -> RNDFitting:
+        spec, rows = problem.spec, problem.rows
         key_predictor, key_target = jax.random.split(key)
-        observation, action = make_scalers(spec, transitions.observation, transitions.action)
+        observation, action = make_scalers(spec, rows.observation, rows.action)
         networks = RNDFiLMNetworks(
             predictor=_bilinear(key_predictor, spec, self.predictor_sizes, self.embedding_size),
             target=_film(key_target, spec, self.target_sizes, self.embedding_size),
@@ -93,7 +100,7 @@ class RNDFiLM:
     def frozen(self, fitting: RNDFitting) -> RNDState:
         return freeze(fitting, self.divide_by_std)
 
-    def score(self, state: RNDState, observation: jax.Array, action: jax.Array, key: Key) -> jax.Array:
+    def novelty(self, state: RNDState, observation: jax.Array, action: jax.Array, key: Key) -> jax.Array:
         return state.networks.error(observation, action) / state.scale
 
 

@@ -13,8 +13,8 @@ FIGURE_KINDS = ("data", *TABLE_KINDS, "noise 1")
 def bonus(dataset: str, /, bonuses: str = ALL, out: Path = Path("bonus-lab"), seed: int = 0, probe_steps: int = 10_000) -> None:
     """Fit bonuses to a dataset and compare what they make of known and unknown actions.
 
-    Each is fitted (once: fits are cached) and scores observations of held-out episodes with the recorded action, a shuffled one,
-    a uniform one, and the recorded one with noise. Then an actor follows the bonus alone: its distance from the recorded actions
+    Each is fitted (once: fits are cached) and judged on observations of held-out episodes with the recorded action, a shuffled
+    one, a uniform one, and the recorded one with noise. Then an actor follows the bonus alone: its distance from recorded actions
     is compared with that of behaviour cloning (share 0) and of chance (share 1). Discrete actions are compared with shuffled and
     uniform ones and with any other than the recorded; the probe then takes the choice with the lowest bonus.
 
@@ -52,7 +52,7 @@ def bonus(dataset: str, /, bonuses: str = ALL, out: Path = Path("bonus-lab"), se
     loaded = load_dataset(dataset)
     with storage.exclusive(out):
         findings = run_lab(entries, loaded, out, probe_steps, seed, print)
-        shown = {f.label: {kind: f.scores[kind] for kind in FIGURE_KINDS if kind in f.scores} for f in findings}
+        shown = {f.label: {kind: f.bonuses[kind] for kind in FIGURE_KINDS if kind in f.bonuses} for f in findings}
         draw_histogram_panels(shown, out / "histograms.png", f"bonus of held-out pairs of {loaded.name}")
         where = "of every choice at observations" if loaded.spec.discrete else "around a recorded action"
         draw_slices({f.label: f.slice for f in findings}, out / "slices.png", f"bonus {where} of {loaded.name}")

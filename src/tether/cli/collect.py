@@ -68,7 +68,7 @@ def collect(
     import sys
     from dataclasses import replace
 
-    from tether.collection.history import first_difference, plain
+    from tether.collection.history import first_difference
     from tether.collection.levels import Recipe, collect_dataset, complete
     from tether.collection.online import OnlineSettings, online_agent
     from tether.data.files.attributes import read_provenance
@@ -80,7 +80,7 @@ def collect(
     work = out.with_name(f"{out.name}.work") if work is None else work
     if out.is_file() and not overwrite:
         options = read_provenance(out).get("options")
-        difference = "by other means" if options is None else first_difference(options, plain(recipe))
+        difference = "by other means" if options is None else first_difference(options, recipe)
         if difference:
             raise TetherError(f"{out} is there already, made {difference}; give another --out, or --overwrite")
         print(f"{out} is there already, made with these options; left as it is (--overwrite makes it anew)")

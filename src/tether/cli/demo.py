@@ -65,12 +65,12 @@ def _config(agent: str, bonus: str, env_id: str | None) -> RunConfig:
 
 def _draw_bonus(config: RunConfig, dataset: Any, path: Path) -> None:
     from tether.data.transforms import split_episodes
-    from tether.evaluation.discrimination import score_kinds
+    from tether.evaluation.discrimination import bonus_by_kind
     from tether.report.histograms import draw_bonus_histograms
     from tether.training.fit import cache_folder, fit_bonus
 
     fitted = fit_bonus(config.bonus, dataset, cache_folder())
-    _, held_out = split_episodes(dataset, config.bonus.held_out, config.bonus.seed)
-    scores = score_kinds(fitted.score, held_out)
-    shown = {kind: values for kind, values in scores.items() if kind not in ("noise 0.05", "noise 1")}
+    _, held_out = split_episodes(dataset, config.bonus.held_out_share, config.bonus.seed)
+    found = bonus_by_kind(fitted.novelty, held_out)
+    shown = {kind: values for kind, values in found.items() if kind not in ("noise 0.05", "noise 1")}
     draw_bonus_histograms(shown, path, f"CVAE bonus on held-out episodes of {dataset.name}")

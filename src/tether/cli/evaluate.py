@@ -29,16 +29,15 @@ def evaluate(
         run: The run's folder.
         episodes: How many, all at once.
         seed: Of the first episode's start; episode i starts from seed + i. Training evaluates from 10,000 on: other starts.
-        policy: Only this one: online, target or ema; unpenalised for dqn. Default: all of them.
+        policy: Only this one, by its name in the table. Default: all that the agent has.
         render: Record one episode of the policy (the run's own unless --policy names another) as a GIF.
         json: Print one JSON object, with the raw returns, instead of a table.
     """
     from tether.errors import TetherError, did_you_mean
     from tether.evaluation.render import check_film, record_episode
     from tether.evaluation.rollout import Evaluator
-    from tether.policy import act
+    from tether.policies import act
     from tether.runs import checkpoint
-    from tether.training.run import evaluate_policies
 
     if seed < 0:
         raise TetherError(f"--seed is {seed}; it must not be negative")
@@ -56,10 +55,10 @@ def evaluate(
     wanted = {name: actor for name, actor in policies.items() if policy in (None, name)}
     evaluator = Evaluator(env_id, progress.spec, episodes, seed)
     try:
-        results = evaluate_policies(evaluator, wanted)
+        results = {name: evaluator(lambda seen, actor=actor: act(actor, seen)) for name, actor in wanted.items()}  # type: ignore[misc]
     finally:
         evaluator.close()
-    own = policy or config.evaluation.policy
+    own = policy or config.policy
     _show(run, step, env_id, results, own, seed, json)
     if render is not None:
         actor = policies[own]

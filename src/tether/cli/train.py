@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated
 
 import tyro
-
-if TYPE_CHECKING:
-    from tether.config import RunConfig
 
 Settings = Annotated[tuple[tuple[str, ...], ...], tyro.conf.UseAppendAction, tyro.conf.arg(metavar="NAME=VALUE ...")]
 
@@ -17,7 +14,7 @@ def train(
     dataset: str,
     agent: str = "td3",
     bonus: str = "cvae",
-    preset: Literal["paper", "quick"] = "paper",
+    preset: str = "paper",
     steps: int | None = None,
     seed: int = 0,
     seeds: str | None = None,
@@ -43,8 +40,8 @@ def train(
 
     Args:
         dataset: A dataset: a name (see `tether data list`), a path to an HDF5 file in the D4RL layout, or minari:ID.
-        agent: What learns: td3 or bc; for discrete actions dqn or bc.
-        bonus: What holds it to the data: cvae, rnd, rnd-film, classifier, forward, or none; for dqn also count and count-exact.
+        agent: What learns: one of the agents listed below.
+        bonus: What holds it to the data: one of the bonuses listed below.
         preset: paper is 500,000 steps; quick is 50,000 with the bonus fitted as long as in the paper.
         steps: Critic gradient steps, in place of the preset's.
         seed: Of the agent's weights and batches. The bonus has its own (bonus.seed), so that seeds share one fit.
@@ -54,51 +51,42 @@ def train(
         data_on_disk: Leave the rows on disk and read them as they are drawn, as is done anyway where they do not fit in memory.
         dry_run: Print the resolved settings, grouped, and stop.
     """
+    from functools import partial
+
     from tether import settings
     from tether.config import make_config, settings_of
-    from tether.training.run import open_dataset, run
+    from tether.data import locate
+    from tether.environments.tasks import find_task
+    from tether.presets import explanations
+    from tether.training.run import run
 
     overrides = dict(settings.parse(text) for group in set for text in group)
     if steps is not None:
         overrides["training.steps"] = str(steps)
-    # The data's own task decides the bonus weights, also where it is evaluated elsewhere or not at all.
-    loaded = open_dataset(dataset, True if data_on_disk else None)
-    env_id = loaded.env_id or overrides.get("evaluation.env_id")
     numbers = _read_seeds(seeds) if seeds is not None else [seed]
-    configs = [make_config(dataset, env_id, agent, bonus, preset, number, overrides) for number in numbers]
+    make = partial(make_config, dataset, agent=agent, bonus=bonus, preset=preset, overrides=overrides)
+    make(seed=numbers[0])  # what is wrong with the settings is found out before anything is read
+    data = locate(dataset)
+    # The data's own task decides the bonus weights, also where it is evaluated elsewhere or not at all.
+    env_id = data.env_id or overrides.get("evaluation.env_id")
+    configs = [make(env_id=env_id, seed=number) for number in numbers]
     if dry_run:
         for group, values in settings_of(configs[0]).items():
             print(f"{group}:")
             for name, value in values.items():
                 print(f"  {name} = {value}")
         return
-    _say_weights(configs[0], env_id, overrides)
-    name = f"{loaded.name}-{agent}-{bonus}"
+    for line in explanations(preset, agent, bonus, find_task(env_id), overrides):
+        print(line)
+    name = f"{data.name}-{agent}-{bonus}"
     results = []
     for config in configs:
         if seeds is None:
             folder = run_dir or Path("runs") / f"{name}-s{config.seed}"
         else:
             folder = (run_dir or Path("runs") / name) / f"s{config.seed}"
-        results.append((folder, run(config, folder, dataset=loaded)))
+        results.append((folder, run(config, folder, data=data, on_disk=True if data_on_disk else None)))
     _print_table(results)
-
-
-def _say_weights(config: RunConfig, env_id: str | None, overrides: dict[str, str]) -> None:
-    """Where the weights of the bonus come from, unless the user has set them."""
-    from tether.agents import TD3
-    from tether.bonuses import CVAE, NoBonus
-    from tether.environments.tasks import find_task
-
-    task, agent = find_task(env_id), config.agent
-    if task is None or not isinstance(agent, TD3) or isinstance(config.bonus, NoBonus):
-        return
-    if any(name.startswith("agent.bonus_weight_") for name in overrides):
-        return
-    weights = f"{agent.bonus_weight_actor:g} (actor) and {agent.bonus_weight_critic:g} (critic)"
-    print(f"bonus weights: {weights}, the paper's for {task.group} such as {task.name}")
-    if not isinstance(config.bonus, CVAE):
-        print("they were chosen for its CVAE; `tether bonus DATASET` tells what to multiply them by for other bonuses")
 
 
 def settings_help() -> str:

@@ -9,17 +9,19 @@ import gymnasium
 import numpy as np
 
 from tether.collection.history import Evaluation, History
-from tether.collection.online import OnlineSettings, act, empty_replay, insert, online_policy, run_block
+from tether.collection.online import OnlineSettings, online_policy, run_block
 from tether.errors import TetherError
 from tether.evaluation.rollout import Evaluator
+from tether.policies import act
 from tether.progress import progress
+from tether.training.sources import Replay
 from tether.types import Spec
 
 EVALUATION_SEED = 10_000  # of the first episode's start; the same starts at every evaluation
 
 
 @dataclass(frozen=True)
-class Training:
+class OnlineTraining:
     settings: OnlineSettings
     online_steps: int  # the most it may take
     environment: gymnasium.Env
@@ -58,18 +60,18 @@ class Training:
         total = self.online_steps - self.online_steps % settings.evaluate_every
         if history.step >= total or self._first(target) is not None:
             return
-        replay = empty_replay(total, self.spec)
+        replay = Replay(total, self.spec)
         if history.step:
-            replay = insert(replay, history.replay(history.step).transitions, 0)
+            replay.append(history.replay(history.step).transitions)
         title = f"online {type(settings.agent).__name__} in {settings.env_id}"
         with (
             closing(Evaluator(settings.env_id, self.spec, settings.episodes, EVALUATION_SEED)) as evaluator,
             progress(title, total, start=history.step, enabled=self.show_progress) as bar,
         ):
             while history.step < total and self._first(target) is None:
-                state, replay, recording = run_block(settings, self.environment, history.state, replay, history.step, bar.update)
-                actor = online_policy(settings, state)
-                results = evaluator(lambda observations, actor=actor: np.asarray(act(actor, observations)))  # type: ignore[misc]
+                state, recording = run_block(settings, self.environment, history.state, replay, bar.update)
+                policy = online_policy(settings, state, self.spec)
+                results = evaluator(lambda observations, policy=policy: np.asarray(act(policy, observations)))  # type: ignore[misc]
                 history.append(state, recording, results.returns)
                 wanted = f" of {target:,.0f} wanted" if np.isfinite(target) else ""
                 bar.update(history.step, evaluated_return=f"{np.mean(results.returns):,.0f}{wanted}")

@@ -7,8 +7,7 @@ agent's step come from a stop in between and are made again.
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,7 +17,7 @@ import numpy as np
 from tether.collection.online import OnlineSettings, initial_state, online_policy
 from tether.collection.recording import Recording, joined
 from tether.errors import TetherError
-from tether.networks import Actor, Greedy
+from tether.settings import to_plain
 from tether.storage import flatten_tree, read_json, read_tensors, unflatten_tree, write_json, write_tensors
 from tether.types import Batch, Spec
 
@@ -39,7 +38,7 @@ class History:
 
     def __init__(self, folder: Path, settings: OnlineSettings, spec: Spec) -> None:
         self._folder = folder
-        self._settings = settings
+        self._settings, self._spec = settings, spec
         self._template: Any = jax.eval_shape(lambda: initial_state(settings, spec))
         _check_settings(folder / "settings.json", settings)
         self.state = initial_state(settings, spec)
@@ -58,15 +57,17 @@ class History:
         """Keep one more block. The state is copied to disk, and so may be donated afterwards."""
         step = self.step + self._settings.evaluate_every
         self._write("replay", step, flatten_tree(recording))
-        self._write("policy", step, flatten_tree({"policy": online_policy(self._settings, state)}) | {"returns": returns})
+        self._write(
+            "policy", step, flatten_tree({"policy": online_policy(self._settings, state, self._spec)}) | {"returns": returns}
+        )
         write_tensors(self._folder / "agent.safetensors", flatten_tree(state), {"step": str(step)})
         self.state = state
         self.evaluations.append(Evaluation(step, returns))
 
-    def policy(self, step: int) -> Actor | Greedy:
+    def policy(self, step: int) -> Any:
         tensors = self._read("policy", step)
         del tensors["returns"]
-        template = jax.eval_shape(lambda state: online_policy(self._settings, state), self._template)
+        template = jax.eval_shape(lambda state: online_policy(self._settings, state, self._spec), self._template)
         return unflatten_tree({"policy": template}, tensors)["policy"]
 
     def replay(self, steps: int) -> Recording:
@@ -89,30 +90,29 @@ def _recording(tensors: dict[str, np.ndarray]) -> Recording:
 
 
 def _check_settings(path: Path, settings: OnlineSettings) -> None:
-    here = plain(settings)
     if not path.exists():
-        write_json(path, here)
+        write_json(path, to_plain(settings))
         return
-    difference = first_difference(read_json(path), here)
+    difference = first_difference(read_json(path), settings)
     if difference:
         raise TetherError(f"{path.parent} holds a training made {difference}; give another folder by --work, or delete that one")
 
 
-def plain(settings: Any) -> dict[str, Any]:
-    """A settings dataclass as what JSON makes of it."""
-    return json.loads(json.dumps(asdict(settings)))
+def first_difference(there: Any, here: Any) -> str | None:
+    """`with seed 0 (here 1)` for the first of the settings `here` that is not the same in what a file says, None where all are.
 
-
-def first_difference(there: Any, here: dict[str, Any]) -> str | None:
-    """`with seed 0 (here 1)` for the first setting that is not the same, None where all are."""
+    One that is not in the file is newer than it, and had its default.
+    """
     if not isinstance(there, dict):
         return "by other means"
-    for name in [*here, *there]:
-        old, new = there.get(name), here.get(name)
-        if isinstance(old, dict) and isinstance(new, dict):
-            inner = first_difference(old, new)
+    now = to_plain(here)
+    defaults = {field.name: field.default for field in fields(here)}
+    for name in [*now, *(name for name in there if name not in now)]:
+        setting = getattr(here, name, None)
+        if is_dataclass(setting):
+            inner = first_difference(there.get(name, to_plain(setting)), setting)
             if inner:
                 return inner
-        elif old != new:
-            return f"with {name} {old} (here {new})"
+        elif there.get(name, defaults.get(name)) != now.get(name):
+            return f"with {name} {there.get(name)} (here {now.get(name)})"
     return None

@@ -10,8 +10,8 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import gymnasium
 import numpy as np
 
-from tether.collection.as_needed import Training
-from tether.collection.history import Evaluation, History, plain
+from tether.collection.as_needed import OnlineTraining
+from tether.collection.history import Evaluation, History
 from tether.collection.online import OnlineSettings, chooser, generator, spec_of
 from tether.collection.recording import Choose, Recorder, Recording, joined, noisy, uniform
 from tether.data.files.writing import check_writable, write_d4rl
@@ -20,6 +20,7 @@ from tether.environments.tasks import find_task
 from tether.environments.vectors import environment_spec
 from tether.errors import TetherError
 from tether.progress import progress
+from tether.settings import to_plain
 
 Level: TypeAlias = Literal["random", "medium", "medium-replay", "medium-expert"]
 
@@ -94,7 +95,7 @@ def collect_dataset(recipe: Recipe, out: Path, work: Path, show_progress: bool =
             recording, sources = _random(recipe, environment, show_progress)
         else:
             history = History(work, online, spec)
-            training = Training(online, recipe.online_steps, environment, spec, history, show_progress)
+            training = OnlineTraining(online, recipe.online_steps, environment, spec, history, show_progress)
             recording, sources = _FROM_TRAINING[recipe.level](recipe, training)
     finally:
         environment.close()
@@ -111,17 +112,17 @@ def _random(recipe: Recipe, environment: gymnasium.Env, show_progress: bool) -> 
     return recording, [Source(recording.size, 0, float(np.mean(recording.episode_returns)))]
 
 
-def _medium(recipe: Recipe, training: Training) -> Collected:
+def _medium(recipe: Recipe, training: OnlineTraining) -> Collected:
     assert recipe.transitions is not None
     return _of_policy(recipe, training, _medium_policy(recipe, training), recipe.transitions, "medium")
 
 
-def _medium_replay(recipe: Recipe, training: Training) -> Collected:
+def _medium_replay(recipe: Recipe, training: OnlineTraining) -> Collected:
     medium = _medium_policy(recipe, training)
     return training.history.replay(medium.step), [Source(medium.step, medium.step, medium.mean)]
 
 
-def _medium_expert(recipe: Recipe, training: Training) -> Collected:
+def _medium_expert(recipe: Recipe, training: OnlineTraining) -> Collected:
     assert recipe.transitions is not None
     medium = _medium_policy(recipe, training)
     expert = training.best() if recipe.expert_return is None else training.first_reaching(recipe.expert_return, "--expert-return")
@@ -136,12 +137,12 @@ def _medium_expert(recipe: Recipe, training: Training) -> Collected:
 _FROM_TRAINING = {"medium": _medium, "medium-replay": _medium_replay, "medium-expert": _medium_expert}
 
 
-def _medium_policy(recipe: Recipe, training: Training) -> Evaluation:
+def _medium_policy(recipe: Recipe, training: OnlineTraining) -> Evaluation:
     assert recipe.target_return is not None
     return training.first_reaching(recipe.target_return, "--target-return")
 
 
-def _of_policy(recipe: Recipe, training: Training, evaluation: Evaluation, rows: int, name: str) -> Collected:
+def _of_policy(recipe: Recipe, training: OnlineTraining, evaluation: Evaluation, rows: int, name: str) -> Collected:
     """What the policy of that evaluation does, with the recipe's noise."""
     rng = generator(recipe.online.seed, "record", evaluation.step)
     policy = chooser(training.history.policy(evaluation.step))
@@ -173,7 +174,7 @@ def _provenance(recipe: Recipe, recording: Recording, sources: list[Source]) -> 
         "online_steps": [source.online_steps for source in sources],
         "policy_return": [source.policy_return for source in sources],
         "mean_episode_return": float(np.mean(recording.episode_returns)),
-        "options": plain(recipe),
+        "options": to_plain(recipe),
         "generator": "tether collect",
         **{f"{name}_version": version(package) for name, package in _PACKAGES.items()},
     }

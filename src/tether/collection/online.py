@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import gymnasium
@@ -18,15 +17,18 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from tether.agents import DQN, TD3
+from tether.agents import critic_steps
+from tether.agents.dqn import DQN
+from tether.agents.td3 import TD3
 from tether.bonuses import FrozenBonus, NoBonus
 from tether.collection.recording import Choose, Recorder, Recording, noisy, uniform
 from tether.environments.making import action_limits, make_environment
 from tether.environments.vectors import environment_spec
 from tether.errors import TetherError
-from tether.networks import Actor, Greedy
-from tether.policy import act
-from tether.types import Batch, Key, Metrics, Spec
+from tether.policies import act
+from tether.training.loop import learn
+from tether.training.sources import Replay
+from tether.types import Batch, Problem, Spec, row_shapes
 
 # Small networks, small batches and TD3's own learning rate, for speed. Pinned here, so that a new default for learning offline
 # does not change what a command collects.
@@ -52,7 +54,6 @@ DISCRETE_AGENT = DQN(
     discount=0.99,
     target_mix=0.005,
 )
-PENALTY = FrozenBonus((), NoBonus())
 
 CHUNK = 50  # environment steps before as many critic steps; one compiled call takes the whole chunk
 
@@ -70,8 +71,8 @@ class OnlineSettings:
     agent: TD3 | DQN = AGENT
 
     def __post_init__(self) -> None:
-        if self.agent.critic_steps < 1 or CHUNK % self.agent.critic_steps:
-            raise TetherError(f"agent.actor_period is {self.agent.critic_steps}; it must divide {CHUNK}")
+        if critic_steps(self.agent) < 1 or CHUNK % critic_steps(self.agent):
+            raise TetherError(f"agent.actor_period is {critic_steps(self.agent)}; it must divide {CHUNK}")
         if self.evaluate_every < CHUNK or self.evaluate_every % CHUNK:
             raise TetherError(f"--evaluate-every is {self.evaluate_every:,}; it must be a multiple of {CHUNK}")
         sizes = {"episodes": self.episodes, "batch-size": self.agent.batch_size, "hidden-sizes": min(self.agent.hidden_sizes)}
@@ -97,66 +98,49 @@ def online_agent(env_id: str) -> TD3 | DQN:
 
 
 def initial_state(settings: OnlineSettings, spec: Spec) -> Any:
-    return settings.agent.init(_keys(settings)[0], spec)
+    row = Batch(*(jnp.zeros((1, *shape)) for shape in row_shapes(spec)))  # there is no data yet to know anything of
+    return settings.agent.init(_keys(settings)[0], Problem(spec, row))
 
 
-def online_policy(settings: OnlineSettings, state: Any) -> Actor | Greedy:
+def online_policy(settings: OnlineSettings, state: Any, spec: Spec) -> Any:
     """What acts, without noise."""
-    return settings.agent.policies(state, PENALTY)["online"]
+    return settings.agent.policies(state, penalty_of(spec))["online"]
 
 
-def empty_replay(capacity: int, spec: Spec) -> Batch:
-    """Room for `capacity` transitions on the device."""
-    sizes: tuple[tuple[int, ...], ...] = ((spec.observation_size,), (spec.action_size,), (), (spec.observation_size,), ())
-    return Batch(*(jnp.zeros((capacity, *size)) for size in sizes))
-
-
-@partial(jax.jit, donate_argnames="replay")
-def insert(replay: Batch, rows: Batch, at: int) -> Batch:
-    """The replay with `rows` from row `at` on."""
-    return jax.tree.map(lambda column, new: jax.lax.dynamic_update_slice_in_dim(column, new, at, axis=0), replay, rows)
+def penalty_of(spec: Spec) -> FrozenBonus:
+    return FrozenBonus(NoBonus(), (), spec)
 
 
 def run_block(
-    settings: OnlineSettings, environment: gymnasium.Env, state: Any, replay: Batch, step: int, show: Callable[[int], None]
-) -> tuple[Any, Batch, Recording]:
-    """One block from `step` on. The replay holds `step` rows and gets those of the block too."""
-    agent, key = settings.agent, _keys(settings)[1]
+    settings: OnlineSettings, environment: gymnasium.Env, state: Any, replay: Replay, show: Callable[[int], None]
+) -> tuple[Any, Recording]:
+    """One block, from as many steps on as the replay holds rows; it gets those of the block too."""
+    agent, key, step = settings.agent, _keys(settings)[1], replay.size
     spec = environment_spec(environment)
     rng = generator(settings.seed, "block", step)
     recorder = Recorder(environment, settings.evaluate_every, seed=int(rng.integers(2**31)))
     explore_uniformly = uniform(rng, spec)
-    metrics: Metrics = {}
+    metrics: dict[str, Any] = {}
     for start in range(step, step + settings.evaluate_every, CHUNK):
-        explore = noisy(chooser(online_policy(settings, state)), rng, settings.exploration_noise, spec)
+        explore = noisy(chooser(online_policy(settings, state, spec)), rng, settings.exploration_noise, spec)
         for at in range(start, start + CHUNK):
             choose = explore_uniformly if at < settings.warmup else explore
             recorder.step(choose(recorder.observation))
         end = start + CHUNK
-        replay = insert(replay, recorder.rows(start - step), start)
+        replay.append(recorder.rows(start - step))
         if end > settings.warmup:
-            state, metrics = _learn(agent, state, replay, end, key, start // agent.critic_steps)
+            # As many critic steps as steps of the environment, one epoch of updates, which are numbered by themselves.
+            first, last = (at // critic_steps(agent) for at in (start, end))
+            (epoch,) = learn(agent, state, replay, key, start=first, end=last, epoch_steps=CHUNK, given=(penalty_of(spec),))
+            state, metrics = epoch.state, epoch.metrics
         show(end)
     broken = [name for name, value in metrics.items() if not np.isfinite(value)]
     if broken:
         raise TetherError(f"online training in {settings.env_id} diverged: {broken[0]} is not finite at step {end:,}")
-    return state, replay, recorder.finish()
+    return state, recorder.finish()
 
 
-@partial(jax.jit, static_argnames="agent", donate_argnames="state")
-def _learn(agent: TD3 | DQN, state: Any, replay: Batch, size: int, key: Key, update: int) -> tuple[Any, Metrics]:
-    """`CHUNK` critic steps on the first `size` rows of the replay; the metrics are means over them."""
-
-    def one(state: Any, update: jax.Array) -> tuple[Any, Metrics]:
-        key_rows, key_update = jax.random.split(jax.random.fold_in(key, update))
-        rows = jax.random.randint(key_rows, (agent.critic_steps, agent.batch_size), 0, size)
-        return agent.update(state, Batch(*(column[rows] for column in replay)), key_update, PENALTY)
-
-    state, metrics = jax.lax.scan(one, state, update + jnp.arange(CHUNK // agent.critic_steps))
-    return state, jax.tree.map(jnp.mean, metrics)
-
-
-def chooser(actor: Actor | Greedy) -> Choose:
+def chooser(actor: Any) -> Choose:
     return lambda observation: np.asarray(act(actor, observation[None, :]))[0]
 
 

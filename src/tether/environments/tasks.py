@@ -1,4 +1,4 @@
-"""The D4RL tasks of the paper: environments, horizons, reference returns and the paper's bonus weights.
+"""The D4RL tasks of the paper: environments, horizons and reference returns.
 
 The reference returns are D4RL's own (`d4rl/infos.py`). They are kept here because Minari has none for `mujoco/*` and wrong
 ones for pen. A normalised score of 0 is D4RL's random policy, 100 its expert.
@@ -8,19 +8,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
 D4RL = "D4RL reference scores (Fu et al., 2020)"
-
-
-class BonusWeights(NamedTuple):
-    actor: float  # the paper's beta_a
-    critic: float  # the paper's beta_c
-
-
-GROUP_BONUS_WEIGHTS = {"locomotion": BonusWeights(5.0, 1.0), "manipulation": BonusWeights(10.0, 10.0)}
 
 
 @dataclass(frozen=True)
@@ -28,7 +19,7 @@ class Task:
     """One control task with known reference returns."""
 
     name: str
-    group: str  # a key of GROUP_BONUS_WEIGHTS
+    group: str  # locomotion or manipulation
     env_ids: tuple[str, ...]  # the first is where datasets that name no environment are evaluated
     observation_size: int
     action_size: int
@@ -37,10 +28,6 @@ class Task:
     score_100: float  # return that counts as 100
     action_limit: float = 1.0  # every action entry is within [-action_limit, action_limit]
     source: str = D4RL
-
-    @property
-    def bonus_weights(self) -> BonusWeights:
-        return GROUP_BONUS_WEIGHTS[self.group]
 
     def normalised_score(self, returns: np.ndarray) -> np.ndarray:
         """`100 (return - score_0) / (score_100 - score_0)`, elementwise."""

@@ -12,7 +12,7 @@ from tether.data.dataset import Dataset
 NOISE_LEVELS = (0.05, 0.1, 0.25, 0.5, 1.0)  # standard deviations, in half action ranges
 PAIRS = 10_000  # enough for an AUROC to two digits
 
-Score = Callable[[np.ndarray, np.ndarray], np.ndarray]  # observations (B, O), actions (B, A) -> (B,)
+BonusOf = Callable[[np.ndarray, np.ndarray], np.ndarray]  # observations (B, O), actions (B, A) -> (B,)
 
 
 def pairs_by_kind(dataset: Dataset, seed: int = 0, most: int = PAIRS) -> tuple[np.ndarray, dict[str, np.ndarray]]:
@@ -40,7 +40,7 @@ def pairs_by_kind(dataset: Dataset, seed: int = 0, most: int = PAIRS) -> tuple[n
 
 
 def auroc(known: np.ndarray, unknown: np.ndarray) -> float:
-    """The chance that an unknown pair scores above a known one, ties counting half."""
+    """The chance that the bonus of an unknown pair is above that of a known one, ties counting half."""
     from scipy.stats import rankdata
 
     ranks = rankdata(np.concatenate([known, unknown]))[len(known) :]
@@ -54,11 +54,11 @@ def false_positives(known: np.ndarray, unknown: np.ndarray, recall: float = 0.95
     return float(np.mean(known >= threshold))
 
 
-def score_kinds(score: Score, dataset: Dataset, seed: int = 0) -> dict[str, np.ndarray]:
-    """The scores of each kind of action, on the observations of `dataset`."""
+def bonus_by_kind(bonus: BonusOf, dataset: Dataset, seed: int = 0) -> dict[str, np.ndarray]:
+    """The bonus of each kind of action, on the observations of `dataset`."""
     observation, actions = pairs_by_kind(dataset, seed)
-    return {kind: score(observation, action) for kind, action in actions.items()}
+    return {kind: bonus(observation, action) for kind, action in actions.items()}
 
 
-def auroc_by_kind(scores: dict[str, np.ndarray]) -> dict[str, float]:
-    return {kind: auroc(scores["data"], values) for kind, values in scores.items() if kind != "data"}
+def auroc_by_kind(bonuses: dict[str, np.ndarray]) -> dict[str, float]:
+    return {kind: auroc(bonuses["data"], values) for kind, values in bonuses.items() if kind != "data"}

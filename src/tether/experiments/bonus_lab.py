@@ -16,18 +16,18 @@ from typing import Any
 import numpy as np
 
 from tether import settings, storage
-from tether.bonuses import BONUSES, Bonus
+from tether.bonuses import BONUSES, GRADIENT, NO_BONUS, Bonus
 from tether.data.dataset import Dataset
 from tether.data.transforms import split_episodes
 from tether.errors import TetherError, did_you_mean
 from tether.evaluation.discrimination import auroc, false_positives, pairs_by_kind
 from tether.experiments import probe
-from tether.policy import act
+from tether.policies import act
 from tether.progress import progress
 from tether.report.slices import Slice
 from tether.training.fit import FittedBonus, cache_folder, fit_bonus, fit_name, steps_done
 
-HELD_OUT = 0.05  # of the episodes, from every bonus
+HELD_OUT_SHARE = 0.05  # of the episodes, from every bonus
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 SLICE_POINTS = 41
 SLICE_ROWS = 12  # observations at which the bonus of every choice is shown
@@ -53,7 +53,7 @@ class Finding:
 
     label: str
     record: dict[str, Any]  # plain, as in bonus.json
-    scores: dict[str, np.ndarray]  # by kind of action
+    bonuses: dict[str, np.ndarray]  # by kind of action
     slice: Slice
 
 
@@ -64,11 +64,13 @@ def parse_entries(text: str, seed: int) -> list[Entry]:
         name, *changes = label.strip().split(":")
         if name.isdigit():
             raise TetherError(f"--bonuses is {text!r}; commas are between bonuses, so sizes are written 256x256")
-        if name not in BONUSES or name == "none":
-            known = [known for known in BONUSES if known != "none"]
+        if name not in BONUSES or name == NO_BONUS:
+            known = [known for known in BONUSES if known != NO_BONUS]
             raise TetherError(f"there is no bonus {name!r} for the lab{did_you_mean(name, known)}")
         bonus = replace(BONUSES[name](), seed=seed)
-        bonus = replace(bonus, held_out=bonus.held_out or HELD_OUT)  # exact counts hold out nothing, and would know all
+        bonus = replace(
+            bonus, held_out_share=bonus.held_out_share or HELD_OUT_SHARE
+        )  # exact counts hold out nothing, and would know all
         for change in changes:
             setting, value = settings.parse(change)
             value = re.sub(r"(?<=\d)x(?=\d)", ",", value)  # sizes such as 256x256: commas are taken
@@ -81,7 +83,7 @@ def parse_entries(text: str, seed: int) -> list[Entry]:
 
 def run_lab(entries: list[Entry], dataset: Dataset, folder: Path, probe_steps: int, seed: int, say: Say) -> list[Finding]:
     """Examine each bonus, or take what an earlier lab left in `folder`."""
-    kept, held_out = split_episodes(dataset, HELD_OUT, seed)
+    kept, held_out = split_episodes(dataset, HELD_OUT_SHARE, seed)
     findings = []
     cloned = None
     for number, entry in enumerate(entries, start=1):
@@ -104,9 +106,9 @@ def run_lab(entries: list[Entry], dataset: Dataset, folder: Path, probe_steps: i
 def weight_ratios(findings: list[Finding]) -> list[float | None]:
     """What to multiply the first bonus's weights by for each, so that a uniform action costs as much more than a recorded one.
 
-    Bonuses have scales of their own, and the paper's weights are for the CVAE's. None where uniform actions do not score higher.
+    Bonuses have scales of their own, and the paper's weights are for the CVAE's. None where uniform actions cost no more.
     """
-    gaps = [float(np.mean(finding.scores["uniform"]) - np.mean(finding.scores["data"])) for finding in findings]
+    gaps = [float(np.mean(finding.bonuses["uniform"]) - np.mean(finding.bonuses["data"])) for finding in findings]
     return [gaps[0] / gap if min(gaps[0], gap) > 0.0 else None for gap in gaps]
 
 
@@ -117,17 +119,17 @@ def _examine(
     with progress(f"fitting {entry.label}", max(entry.bonus.steps, 1), start=start) as bar:
         fitted = fit_bonus(entry.bonus, dataset, cache_folder(), lambda step, record: bar.update(step, **record))
     observation, actions = pairs_by_kind(held_out, seed)
-    scores = {kind: fitted.score(observation, action, seed) for kind, action in actions.items()}
+    bonuses = {kind: fitted.novelty(observation, action, seed) for kind, action in actions.items()}
     probed: Any = None
     if dataset.spec.discrete:
         probed = probe.Lowest(fitted.penalty, dataset.spec.action_size)
-    elif entry.bonus.has_action_gradient:
+    elif GRADIENT in entry.bonus.traits.offers:
         with progress(f"probing {entry.label}", probe_steps) as bar:
             probed = probe.probe(fitted, kept, probe_steps, seed, bar.update)
     record = {
         "bonus": entry.label,
         "settings": settings.to_plain(entry.bonus),
-        "kinds": {kind: _summary(scores["data"], values) for kind, values in scores.items()},
+        "kinds": {kind: _summary(bonuses["data"], values) for kind, values in bonuses.items()},
         "fit_seconds": fitted.report.seconds,
         "fit_looks_short": fitted.report.looks_short,
         "sampling": _sampling(fitted, observation, actions),
@@ -138,7 +140,7 @@ def _examine(
         found = probe.distances(probed, cloned, held_out, seed)
         record["probe"] = asdict(found) | {"share": found.share}
     look = _choices if dataset.spec.discrete else _slice
-    return Finding(entry.label, record, scores, look(fitted, held_out, probed, cloned, seed))
+    return Finding(entry.label, record, bonuses, look(fitted, held_out, probed, cloned, seed))
 
 
 def _summary(data: np.ndarray, values: np.ndarray) -> dict[str, Any]:
@@ -151,11 +153,11 @@ def _summary(data: np.ndarray, values: np.ndarray) -> dict[str, Any]:
 
 
 def _sampling(fitted: FittedBonus, observation: np.ndarray, actions: dict[str, np.ndarray]) -> dict[str, float]:
-    """How much of a recorded pair's score is chance, and what averaging the chance away would do to the AUROC."""
+    """How much of a recorded pair's bonus is chance, and what averaging the chance away would do to the AUROC."""
     few = slice(0, DRAWN_PAIRS)
 
     def draws(kind: str) -> np.ndarray:
-        return np.stack([fitted.score(observation[few], actions[kind][few], draw) for draw in range(DRAWS)]).astype(float)
+        return np.stack([fitted.novelty(observation[few], actions[kind][few], draw) for draw in range(DRAWS)]).astype(float)
 
     near = "noise 0.25" if "noise 0.25" in actions else "other"
     data, noisy = draws("data"), draws(near)
@@ -173,7 +175,7 @@ def _scoring_rate(fitted: FittedBonus, dataset: Dataset) -> float:
     rows = slice(0, RATE_ROWS)
     observation, action = (np.asarray(column[rows]) for column in dataset.transitions[:2])
     began = time.perf_counter()
-    fitted.score(observation, action)
+    fitted.novelty(observation, action)
     return len(observation) / (time.perf_counter() - began)
 
 
@@ -190,7 +192,7 @@ def _slice(fitted: FittedBonus, held_out: Dataset, probed: Any, cloned: Any, see
     pairs = np.tile(recorded, (len(grid), 1))
     pairs[:, : len(axes)] = grid
     observations = np.tile(observation, (len(grid), 1))
-    draws = [fitted.score(observations, pairs, draw) for draw in range(DRAWS)]
+    draws = [fitted.novelty(observations, pairs, draw) for draw in range(DRAWS)]
     actors = zip(MARKS[1:], (cloned, probed), strict=True)
     led = {label: np.asarray(act(actor, observation[None, :]))[0] for label, actor in actors if actor is not None}
     marks = {MARKS[0]: recorded} | led
@@ -203,16 +205,16 @@ def _choices(fitted: FittedBonus, held_out: Dataset, probed: Any, cloned: Any, s
     number = held_out.spec.action_size
     observation = np.asarray(held_out.transitions.observation)[rows]
     every_choice = np.tile(np.eye(number, dtype=np.float32), (len(rows), 1))
-    draws = [fitted.score(np.repeat(observation, number, axis=0), every_choice, draw) for draw in range(DRAWS)]
+    draws = [fitted.novelty(np.repeat(observation, number, axis=0), every_choice, draw) for draw in range(DRAWS)]
     taken = np.asarray(held_out.transitions.action)[rows], act(cloned, observation), act(probed, observation)
     marks = {label: np.argmax(np.asarray(actions), axis=1) for label, actions in zip(MARKS, taken, strict=True)}
     return Slice([np.arange(number), np.arange(len(rows))], np.mean(draws, axis=0).reshape(len(rows), number), marks, True)
 
 
 def _write(place: Path, finding: Finding, identity: dict[str, Any]) -> None:
-    tensors = {f"scores/{kind}": values for kind, values in finding.scores.items()}
+    tensors = {f"bonus/{kind}": values for kind, values in finding.bonuses.items()}
     tensors |= {f"axis/{number}": axis for number, axis in enumerate(finding.slice.axes)}
-    tensors |= {"slice": finding.slice.scores} | {f"mark/{label}": action for label, action in finding.slice.marks.items()}
+    tensors |= {"slice": finding.slice.bonus} | {f"mark/{label}": action for label, action in finding.slice.marks.items()}
     storage.write_tensors(
         place,
         tensors,
@@ -228,7 +230,7 @@ def _read(place: Path, label: str, identity: dict[str, Any]) -> Finding | None:
     if metadata.get("identity") != json.dumps(identity):
         return None
     record = json.loads(metadata["record"])
-    scores = {kind: tensors[f"scores/{kind}"] for kind in record["kinds"]}
+    bonuses = {kind: tensors[f"bonus/{kind}"] for kind in record["kinds"]}
     axes = [tensors[name] for name in sorted(tensors) if name.startswith("axis/")]
     marks = {label: tensors[f"mark/{label}"] for label in MARKS if f"mark/{label}" in tensors}
-    return Finding(label, record, scores, Slice(axes, tensors["slice"], marks, json.loads(metadata.get("discrete", "false"))))
+    return Finding(label, record, bonuses, Slice(axes, tensors["slice"], marks, json.loads(metadata.get("discrete", "false"))))

@@ -8,9 +8,9 @@ itself, is what it can hope for. Of discrete actions it takes the one with the l
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import partial
-from typing import Any
+from contextlib import closing
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -18,16 +18,19 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from tether.agents import BC
+from tether.agents.bc import BC
 from tether.agents.td3 import ACTIVATIONS, TD3
-from tether.bonuses import Bonus, FrozenBonus, NoBonus
+from tether.bonuses import FrozenBonus
+from tether.bonuses.base import novelties
 from tether.data.dataset import Dataset
-from tether.networks import Actor, Greedy, make_actor, penalties
-from tether.optimisation import adam_init, adam_step
-from tether.policy import act
+from tether.optimisation import ADAM
+from tether.policies import Deterministic, act
+from tether.policies.deterministic import make_deterministic
 from tether.training.fit import FittedBonus
-from tether.training.loop import initial_state, run_keys, sample_rows, train_epoch
-from tether.types import Batch, Key
+from tether.training.lesson import Lesson
+from tether.training.loop import fresh_state, learn, run_keys
+from tether.training.sources import Rows
+from tether.types import Batch, Key, Metrics, Problem
 
 EPOCH_STEPS = 500
 
@@ -51,38 +54,42 @@ class Distances:
         return (self.probe - self.cloning) / (self.uniform - self.cloning)
 
 
-def probe(fitted: FittedBonus, kept: Dataset, steps: int, seed: int, on_epoch: OnEpoch) -> Actor:
+class ProbeState(NamedTuple):
+    actor: Deterministic
+    optimiser: optax.OptState
+
+
+@dataclass(frozen=True)
+class Probe:
+    """TD3's actor, learning from the bonus alone."""
+
+    like: TD3 = field(default_factory=TD3)
+
+    @property
+    def batch_shape(self) -> tuple[int, ...]:
+        return (self.like.batch_size,)
+
+    def init(self, key: Key, problem: Problem) -> ProbeState:
+        actor = make_deterministic(key, problem.spec, self.like.hidden_sizes, ACTIVATIONS)
+        return ProbeState(actor, ADAM.start(actor, self.like.learning_rate_actor))
+
+    def update(self, state: ProbeState, batch: Batch, key: Key, penalty: FrozenBonus) -> tuple[ProbeState, Metrics]:
+        def loss_of(actor: Deterministic) -> jax.Array:
+            return jnp.mean(penalty(batch.observation, actor(batch.observation), key))
+
+        loss, gradient = jax.value_and_grad(loss_of)(state.actor)
+        return ProbeState(*ADAM.step(state.actor, gradient, state.optimiser, self.like.learning_rate_actor)), {"actor/loss": loss}
+
+
+def probe(fitted: FittedBonus, kept: Dataset, steps: int, seed: int, on_epoch: OnEpoch) -> Deterministic:
     """The actor after `steps` gradient steps down the bonus, at the observations of `kept`."""
-    key_init, key_steps = jax.random.split(jax.random.key(seed))
-    agent = TD3()
-    actor = make_actor(key_init, kept.spec, agent.hidden_sizes, ACTIVATIONS)
-    carry = actor, adam_init(actor, agent.learning_rate_actor)
-    transitions = Batch(*map(jnp.asarray, kept.transitions))
-    for step in range(0, steps, EPOCH_STEPS):
-        count = min(EPOCH_STEPS, steps - step)
-        carry = _descend(fitted.bonus, fitted.state, carry, transitions, key_steps, step, count)
-        jax.block_until_ready(carry)
-        on_epoch(step + count)
-    return carry[0]
-
-
-@partial(jax.jit, static_argnames=("bonus", "count"))
-def _descend(
-    bonus: Bonus, state: Any, carry: tuple[Actor, optax.OptState], transitions: Batch, key: Key, step: int, count: int
-) -> tuple[Actor, optax.OptState]:
-    agent = TD3()
-
-    def one(carry: tuple[Actor, optax.OptState], number: jax.Array) -> tuple[tuple[Actor, optax.OptState], None]:
-        actor, optimiser = carry
-        key_rows, key_score = jax.random.split(jax.random.fold_in(key, number))
-        observation = sample_rows(transitions, key_rows, (agent.batch_size,)).observation
-
-        def loss_of(actor: Actor) -> jax.Array:
-            return jnp.mean(bonus.score(state, observation, actor(observation), key_score))
-
-        return adam_step(actor, jax.grad(loss_of)(actor), optimiser, agent.learning_rate_actor), None
-
-    return jax.lax.scan(one, carry, step + jnp.arange(count))[0]
+    key_init, key_steps = run_keys(seed)
+    with closing(Rows(kept.transitions)) as rows:
+        state = fresh_state(Probe(), key_init, Problem(kept.spec, rows.sample(), steps))
+        for epoch in learn(Probe(), state, rows, key_steps, end=steps, epoch_steps=EPOCH_STEPS, given=(fitted.penalty,)):
+            state = epoch.state
+            on_epoch(epoch.step)
+    return state.actor
 
 
 class Lowest(eqx.Module):
@@ -93,24 +100,19 @@ class Lowest(eqx.Module):
 
     def __call__(self, observation: jax.Array) -> jax.Array:
         """`(B, O) -> (B, A)`, one-hot."""
-        scores = penalties(self.penalty, observation, self.choices, jax.random.key(0))
-        return jax.nn.one_hot(jnp.argmin(scores, axis=1), self.choices)
+        bonuses = novelties(self.penalty, observation, self.choices, jax.random.key(0))
+        return jax.nn.one_hot(jnp.argmin(bonuses, axis=1), self.choices)
 
 
-def clone(kept: Dataset, steps: int, seed: int, on_epoch: OnEpoch) -> Actor | Greedy:
+def clone(kept: Dataset, steps: int, seed: int, on_epoch: OnEpoch) -> Any:
     """Behaviour cloning for as many gradient steps."""
-    agent = BC()
-    state = initial_state(agent, (), kept.spec, seed)
-    _, key = run_keys(seed)
-    transitions = Batch(*map(jnp.asarray, kept.transitions))
-    for step in range(0, steps, EPOCH_STEPS):
-        count = min(EPOCH_STEPS, steps - step)
-        state, _ = train_epoch(agent, NoBonus(), state, transitions, key, count)
-        on_epoch(step + count)
-    return state.agent.actor
+    with closing(Lesson(BC(), kept, None, seed, steps)) as lesson:
+        for epoch in lesson.epochs(lesson.fresh(), 0, EPOCH_STEPS):
+            on_epoch(epoch.step)
+        return lesson.policy(epoch.state, "online", epoch.step, kept.env_id).actor
 
 
-def distances(probed: Actor | Lowest, cloned: Actor | Greedy, held_out: Dataset, seed: int) -> Distances:
+def distances(probed: Any, cloned: Any, held_out: Dataset, seed: int) -> Distances:
     """Of all three from the recorded actions."""
     observation, action = (np.asarray(held_out.transitions[column]) for column in (0, 1))
     random, spec = np.random.default_rng(seed), held_out.spec

@@ -1,4 +1,4 @@
-"""The paper's picture of a bonus: how it scores the data's own actions and how it scores others."""
+"""The paper's picture of a bonus: its values on the data's own actions and on others."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ LINEAR_SPAN = 30.0  # an axis that reaches further than this many medians of the
 TAIL = 0.001  # share of the pairs at each end that may fall off the axis
 
 
-def draw_bonus_histograms(scores_by_kind: dict[str, np.ndarray], path: Path | str, title: str) -> None:
+def draw_bonus_histograms(bonus_by_kind: dict[str, np.ndarray], path: Path | str, title: str) -> None:
     """Write the histograms of a bonus over several kinds of state-action pairs as a PNG."""
-    save_figure(histogram_figure(scores_by_kind, title), path)
+    save_figure(histogram_figure(bonus_by_kind, title), path)
 
 
-def draw_histogram_panels(scores_by_bonus: dict[str, dict[str, np.ndarray]], path: Path | str, title: str) -> None:
+def draw_histogram_panels(values_by_bonus: dict[str, dict[str, np.ndarray]], path: Path | str, title: str) -> None:
     """The same for several bonuses, a panel each, as a PNG."""
-    save_figure(panels_figure(scores_by_bonus, title), path)
+    save_figure(panels_figure(values_by_bonus, title), path)
 
 
-def histogram_figure(scores_by_kind: dict[str, np.ndarray], title: str) -> Figure:
+def histogram_figure(bonus_by_kind: dict[str, np.ndarray], title: str) -> Figure:
     """One outline per kind, in the order given, over common bins; the first kind, the data, is filled.
 
     The heights of a kind add up to one. The outermost bins hold all that lies beyond them.
@@ -39,26 +39,26 @@ def histogram_figure(scores_by_kind: dict[str, np.ndarray], title: str) -> Figur
     with style():
         figure = Figure(figsize=(8.0, 4.6), layout="constrained")
         axes = figure.subplots()
-        _draw(axes, scores_by_kind)
+        _draw(axes, bonus_by_kind)
         axes.set_title(title)
         axes.legend()
     return figure
 
 
-def panels_figure(scores_by_bonus: dict[str, dict[str, np.ndarray]], title: str) -> Figure:
+def panels_figure(values_by_bonus: dict[str, dict[str, np.ndarray]], title: str) -> Figure:
     """A panel per bonus, two in a row, with one legend for all."""
     from matplotlib.figure import Figure
 
-    if not scores_by_bonus:
+    if not values_by_bonus:
         raise TetherError("cannot draw bonuses: none was given")
-    rows = -(-len(scores_by_bonus) // 2)
+    rows = -(-len(values_by_bonus) // 2)
     with style():
         figure = Figure(figsize=(12.0, 1.2 + 3.4 * rows), layout="constrained")
         panels = figure.subplots(rows, 2, squeeze=False).ravel()
-        for axes, (bonus, scores) in zip(panels, scores_by_bonus.items(), strict=False):
-            _draw(axes, scores)
+        for axes, (bonus, found) in zip(panels, values_by_bonus.items(), strict=False):
+            _draw(axes, found)
             name_panel(axes, bonus)
-        for axes in panels[len(scores_by_bonus) :]:
+        for axes in panels[len(values_by_bonus) :]:
             axes.set_visible(False)
         figure.suptitle(title)
         handles, labels = panels[0].get_legend_handles_labels()
@@ -66,15 +66,15 @@ def panels_figure(scores_by_bonus: dict[str, dict[str, np.ndarray]], title: str)
     return figure
 
 
-def _draw(axes: Axes, scores_by_kind: dict[str, np.ndarray]) -> None:
-    scores = {kind: np.asarray(values, float).ravel() for kind, values in scores_by_kind.items()}
-    for kind, values in scores.items():
+def _draw(axes: Axes, bonus_by_kind: dict[str, np.ndarray]) -> None:
+    found = {kind: np.asarray(values, float).ravel() for kind, values in bonus_by_kind.items()}
+    for kind, values in found.items():
         if values.size == 0 or not np.all(np.isfinite(values)):
-            raise TetherError(f"cannot draw the bonus of {kind}: {'no scores' if values.size == 0 else 'not all are finite'}")
-    if not scores:
-        raise TetherError("cannot draw a bonus: no scores were given")
-    edges, logarithmic = _bin_edges(list(scores.values()))
-    for index, (kind, values) in enumerate(scores.items()):
+            raise TetherError(f"cannot draw the bonus of {kind}: {'no values' if values.size == 0 else 'not all are finite'}")
+    if not found:
+        raise TetherError("cannot draw a bonus: no values were given")
+    edges, logarithmic = _bin_edges(list(found.values()))
+    for index, (kind, values) in enumerate(found.items()):
         colour = COLOURS[index % len(COLOURS)]
         counts, _ = np.histogram(np.clip(values, edges[0], edges[-1]), edges)
         shares = counts / values.size
@@ -88,11 +88,11 @@ def _draw(axes: Axes, scores_by_kind: dict[str, np.ndarray]) -> None:
     axes.set_ylabel("share of pairs")
 
 
-def _bin_edges(scores: list[np.ndarray]) -> tuple[np.ndarray, bool]:
+def _bin_edges(found: list[np.ndarray]) -> tuple[np.ndarray, bool]:
     """Edges that cover all kinds but their tails, and whether they are spaced by ratio."""
-    low = min(np.quantile(values, TAIL) for values in scores)
-    high = max(np.quantile(values, 1.0 - TAIL) for values in scores)
-    medians = [np.median(values) for values in scores]
+    low = min(np.quantile(values, TAIL) for values in found)
+    high = max(np.quantile(values, 1.0 - TAIL) for values in found)
+    medians = [np.median(values) for values in found]
     if low > 0.0 and high > LINEAR_SPAN * min(medians):
         return np.geomspace(low, high, BINS + 1), True
     low = min(low, 0.0)  # a bonus is never negative, and zero is where a perfect one has the data

@@ -28,7 +28,7 @@ class Slice:
     """
 
     axes: list[np.ndarray]  # one or two: the values of each dimension; or the choices and the observations, by number
-    scores: np.ndarray  # (second, first), or (first,); or (observations, choices)
+    bonus: np.ndarray  # (second, first), or (first,); or (observations, choices)
     marks: dict[str, np.ndarray]  # by what they are: the action to mark; or of each observation, the number of the choice
     discrete: bool = False
 
@@ -63,25 +63,25 @@ def _draw(figure: Figure, axes: Axes, slice_: Slice) -> None:
     axes.grid(False)
     axes.set_xlabel("first action")
     if len(slice_.axes) == 1:
-        axes.plot(slice_.axes[0], slice_.scores, color=COLOURS[0])
+        axes.plot(slice_.axes[0], slice_.bonus, color=COLOURS[0])
         axes.set_ylabel("bonus")
     else:
         # From zero up: what looks dark in every panel is what the data is to be.
-        top = max(float(slice_.scores.max()), 1e-9)
-        shades = axes.pcolormesh(*slice_.axes, slice_.scores, cmap="viridis", vmin=0.0, vmax=top, shading="gouraud")
-        if slice_.scores.min() < slice_.scores.max():
-            axes.contour(*slice_.axes, slice_.scores, levels=LEVELS, colors="white", linewidths=0.6, alpha=0.6)
+        top = max(float(slice_.bonus.max()), 1e-9)
+        shades = axes.pcolormesh(*slice_.axes, slice_.bonus, cmap="viridis", vmin=0.0, vmax=top, shading="gouraud")
+        if slice_.bonus.min() < slice_.bonus.max():
+            axes.contour(*slice_.axes, slice_.bonus, levels=LEVELS, colors="white", linewidths=0.6, alpha=0.6)
         figure.colorbar(shades, ax=axes, label="bonus")
         axes.set_ylabel("second action")
     for (label, action), marker, colour in zip(slice_.marks.items(), MARKERS, MARK_COLOURS, strict=False):
-        height = np.interp(action[0], slice_.axes[0], slice_.scores) if len(slice_.axes) == 1 else action[1]
+        height = np.interp(action[0], slice_.axes[0], slice_.bonus) if len(slice_.axes) == 1 else action[1]
         axes.plot(action[0], height, marker, color=colour, markeredgecolor="black", markersize=13, label=label, clip_on=False)
 
 
 def _draw_choices(figure: Figure, axes: Axes, slice_: Slice) -> None:
     choices, observations = slice_.axes
     axes.grid(False)
-    shades = axes.pcolormesh(choices, observations, slice_.scores, cmap="viridis", vmin=0.0, shading="nearest")
+    shades = axes.pcolormesh(choices, observations, slice_.bonus, cmap="viridis", vmin=0.0, shading="nearest")
     figure.colorbar(shades, ax=axes, label="bonus")
     axes.locator_params(axis="x", integer=True)
     axes.set_yticks([])

@@ -10,3 +10,5 @@ result.json             written last, and a folder that has it is a finished run
 
 identity.py says whether a folder is of the run that is asked for; reading.py reads a folder without JAX.
 """
+
+RESULT_VERSION = 1  # of result.json

@@ -5,19 +5,28 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from tether import config as configs
 from tether import storage
 from tether.bonuses import FrozenBonus, frozen_template
 from tether.errors import TetherError
-from tether.training.loop import RunState
-from tether.types import Spec, spec_from_json, spec_to_json
+from tether.types import Batch, Problem, Spec, row_shapes, spec_from_json, spec_to_json
 
 NAME = "checkpoint.safetensors"
+STEP = jax.ShapeDtypeStruct((), jnp.int32)  # of a template
+
+
+class RunState(NamedTuple):
+    """All that changes or is fitted in a run."""
+
+    agent: Any
+    bonus: Any  # frozen: what the bonus is computed with
+    step: Any  # () int32, critic steps since the start
 
 
 @dataclass(frozen=True)
@@ -57,8 +66,7 @@ def find(folder: Path, config: configs.RunConfig, dataset_sha256: str) -> tuple[
     path = folder / NAME
     if not path.exists():
         return None
-    tensors, metadata = storage.read_tensors(path)
-    stored = _progress(path, metadata)
+    tensors, stored = _read(path)
     difference = configs.first_difference(config, stored.config)
     if difference:
         raise TetherError(f"{path} is of another config ({difference}); choose another --run-dir or the same settings")
@@ -74,17 +82,26 @@ def read_agent(folder: Path) -> tuple[Any, FrozenBonus, int, Progress]:
     path = folder / NAME
     if not path.exists():
         raise TetherError(f"{folder} has no {NAME}: it is no run folder, or the run has not come to its first checkpoint")
-    tensors, metadata = storage.read_tensors(path)
-    progress = _progress(path, metadata)
-    agent, bonus = progress.config.agent, progress.config.bonus
-    template = jax.eval_shape(lambda key: agent.init(key, progress.spec), jax.random.key(0))
-    frozen = storage.unflatten_tree(frozen_template(bonus, progress.spec), _below("bonus/", tensors), any_length=True)
+    tensors, progress = _read(path)
+    agent, spec = progress.config.agent, progress.spec
+    row = Batch(*(jax.ShapeDtypeStruct((1, *shape), jnp.float32) for shape in row_shapes(spec)))
+    template = jax.eval_shape(lambda key, rows: agent.init(key, Problem(spec, rows)), jax.random.key(0), row)
+    penalty = frozen_template(progress.config.bonus, spec)
+    frozen = storage.unflatten_tree(penalty.state, _below("bonus/", tensors), any_length=True)
     state = storage.unflatten_tree(template, _below("agent/", tensors))
-    return state, FrozenBonus(frozen, bonus), int(tensors["step"]), progress
+    return state, FrozenBonus(penalty.bonus, frozen, spec), int(tensors["step"]), progress
 
 
 def _below(prefix: str, tensors: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     return {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}
+
+
+def _read(path: Path) -> tuple[dict[str, np.ndarray], Progress]:
+    """Without the parts of a state that the agent had in an earlier version and has no longer."""
+    tensors, metadata = storage.read_tensors(path)
+    progress = _progress(path, metadata)
+    gone = tuple(f"agent/{part}/" for part in getattr(type(progress.config.agent), "gone", ()))
+    return {name: tensor for name, tensor in tensors.items() if not name.startswith(gone)}, progress
 
 
 def _progress(path: Path, metadata: dict[str, str]) -> Progress:

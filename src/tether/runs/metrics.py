@@ -1,25 +1,18 @@
-"""Where a run's numbers go: `metrics.jsonl`, TensorBoard events, and the check that they are still numbers."""
+"""Where a run's numbers go: `metrics.jsonl` and TensorBoard events."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-import jax
 import numpy as np
 
 from tether import storage
 from tether.environments.scores import normalised_score
-from tether.errors import TetherError
 from tether.evaluation.rollout import EpisodeResults
 from tether.runs.tensorboard import EventFile
-
-
-class Diverged(TetherError):
-    """The critic left all bounds. The run's last checkpoint is from before."""
 
 
 class Promise(NamedTuple):
@@ -80,25 +73,3 @@ class MetricsLog:
 
     def close(self) -> None:
         self.events.close()
-
-
-def all_finite(tree: Any) -> bool:
-    """Whether no array of a pytree has a NaN or an infinity."""
-    return all(bool(np.isfinite(leaf).all()) for leaf in jax.tree.leaves(tree))
-
-
-def check_finite(metrics: dict[str, float], weights: Any, value_limit: float, step: int, run: str, last_good: int | None) -> None:
-    """Raise `Diverged` where a metric or a weight is not a number or a Q-value has passed the limit."""
-    keep = f"last good checkpoint: step {last_good}" if last_good else "there is no checkpoint yet"
-    for name, value in metrics.items():
-        if not math.isfinite(value):
-            raise Diverged(f"{name} is {value} at step {step} (run {run}); {keep}")
-    if not all_finite(weights):  # the metrics of an update are from before its last step
-        raise Diverged(f"a weight of the agent is NaN or infinite at step {step} (run {run}); {keep}")
-    for name in ("critic/q", "critic/target", "actor/q"):
-        if abs(metrics.get(name, 0.0)) > value_limit:
-            raise Diverged(
-                f"{name} is {metrics[name]:.3g} at step {step} (run {run}), past training.value_limit {value_limit:g}: "
-                f"the critic is exploding; {keep}. A larger agent.bonus_weight_critic holds it; "
-                "training.value_limit=inf lets it run on"
-            )

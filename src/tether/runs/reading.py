@@ -12,9 +12,8 @@ import numpy as np
 from tether.environments.scores import normalised_score
 from tether.errors import TetherError, did_you_mean
 from tether.evaluation.stats import ScoreSummary, score_summary
+from tether.runs import RESULT_VERSION
 from tether.storage import read_json, read_jsonl
-
-RESULT_VERSION = 1
 
 
 @dataclass(frozen=True)
@@ -36,8 +35,7 @@ class Run:
     @property
     def policy(self) -> str:
         """Which of the evaluated policies is the run's own."""
-        said = self.result or self.config.get("evaluation", {})
-        return str(said.get("policy", "target"))
+        return str((self.result or self.config.get("evaluation", {})).get("policy", ""))
 
     def series(self, metric: str) -> tuple[np.ndarray, np.ndarray]:
         """Steps and values of a training metric; both empty if the run does not have it."""

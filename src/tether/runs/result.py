@@ -13,37 +13,31 @@ from tether.data import Dataset
 from tether.data.transforms import RewardScale
 from tether.environments.scores import normalised_score
 from tether.evaluation.stats import score_summary, summarise
+from tether.runs import RESULT_VERSION
 from tether.runs.metrics import MetricsLog
-from tether.training.fit import FitReport
 
-FORMAT_VERSION = 1
 PACKAGES = ("tether-rl", "jax", "jaxlib", "equinox", "optax", "numpy", "gymnasium", "gymnasium-robotics", "mujoco")
 
 
 def make_result(
-    config: RunConfig, dataset: Dataset, reward_scale: RewardScale, fit: FitReport, log: MetricsLog, env_id: str | None
+    config: RunConfig, dataset: Dataset, reward_scale: RewardScale, fit: dict[str, Any], log: MetricsLog, env_id: str | None
 ) -> dict[str, Any]:
+    """`fit` is what is known about the bonus."""
     by_policy = {}
     if log.evaluations:
         steps = sorted(log.evaluations)
         for policy in log.evaluations[steps[0]]:
             by_policy[policy] = score_summary([(s, log.scores(log.evaluations[s][policy]["returns"])) for s in steps])
     return {
-        "format_version": FORMAT_VERSION,
+        "format_version": RESULT_VERSION,
         "config": configs.to_json(config),
         "dataset": describe_dataset(dataset, reward_scale, env_id),
         "versions": versions(),
-        "policy": config.evaluation.policy,
+        "policy": config.policy,
         "score_unit": "return" if normalised_score(dataset.episode_returns, env_id) is None else "normalised",
-        "score": by_policy.get(config.evaluation.policy),
+        "score": by_policy.get(config.policy),
         "score_by_policy": by_policy,
-        "bonus": {
-            "steps": fit.steps,
-            "seconds": fit.seconds,
-            "held_out": fit.held_out,
-            "auroc": fit.auroc,
-            "looks_short": fit.looks_short,
-        },
+        "bonus": fit,
         "evaluations": [{"step": step, "evaluation": log.evaluations[step]} for step in sorted(log.evaluations)],
     }
 

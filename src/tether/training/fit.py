@@ -17,18 +17,21 @@ import jax.numpy as jnp
 import numpy as np
 
 from tether import storage
-from tether.bonuses import BONUSES, Bonus, Count, CountExact, FrozenBonus
+from tether.bonuses import BONUSES, Bonus, FrozenBonus
 from tether.data.dataset import Dataset
 from tether.data.transforms import split_episodes
 from tether.errors import TetherError
-from tether.evaluation.discrimination import auroc_by_kind, score_kinds
-from tether.runs.metrics import all_finite
+from tether.evaluation.discrimination import auroc_by_kind, bonus_by_kind
+from tether.settings import to_named
+from tether.training.divergence import all_finite
+from tether.training.loop import fresh_state, learn
 from tether.training.sources import Rows, is_sampled
-from tether.types import Batch, Key, Spec, spec_to_json
+from tether.types import Batch, Key, Problem, Spec, spec_to_json
 
 EPOCH_STEPS = 1_000
-SHORT_FIT_GAIN = 0.05  # a fit whose held-out score still fell by this share over its last fifth was cut short
-SCORING_ROWS = 4_096
+FORMAT = 2  # of what is kept of a fit; an older one is made anew
+SHORT_FIT_GAIN = 0.05  # a fit whose held-out bonus still fell by this share over its last fifth was cut short
+PIECE = 4_096
 
 OnEpoch = Callable[[int, dict[str, float]], None]  # step, metrics; may raise to stop, and the fit can then be resumed
 
@@ -40,26 +43,31 @@ class FitReport:
     steps: int
     seconds: float
     history: list[dict[str, float]] = field(default_factory=list)  # one record an epoch
-    held_out: float | None = None  # mean score of recorded pairs of episodes the fit never saw
+    held_out_mean: float | None = None  # bonus of recorded pairs of episodes the fit never saw
     auroc: dict[str, float] = field(default_factory=dict)  # held-out recorded pairs against each other kind of action
 
     @property
     def looks_short(self) -> bool:
-        """Whether the held-out score was still falling at the end. Means of a fifth of the fit, since one epoch is noisy.
+        """Whether the held-out bonus was still falling at the end. Means of a fifth of the fit, since one epoch is noisy.
 
         A fit of less than five epochs always is short; one that was not judged is never said to be.
         """
-        scores = [record["bonus/held_out"] for record in self.history if "bonus/held_out" in record]
-        fifth = len(scores) // 5
+        means = [record["bonus/held_out"] for record in self.history if "bonus/held_out" in record]
+        fifth = len(means) // 5
         if fifth == 0:
-            return len(scores) > 0
-        before, last = np.mean(scores[-2 * fifth : -fifth]), np.mean(scores[-fifth:])
+            return len(means) > 0
+        before, last = np.mean(means[-2 * fifth : -fifth]), np.mean(means[-fifth:])
         return bool(last < (1.0 - SHORT_FIT_GAIN) * before)
+
+    def summary(self) -> dict[str, Any]:
+        """For a run's result."""
+        told = ("steps", "seconds", "held_out_mean", "auroc", "looks_short")
+        return {name: getattr(self, name) for name in told}
 
 
 @dataclass(frozen=True)
 class FittedBonus:
-    """A bonus and what it learnt: all that scoring needs."""
+    """A bonus, what it learnt, and what is known about the fit."""
 
     bonus: Bonus
     state: Any
@@ -69,66 +77,57 @@ class FittedBonus:
     @property
     def penalty(self) -> FrozenBonus:
         """As an agent sees it."""
-        return FrozenBonus(self.state, self.bonus)
+        return FrozenBonus(self.bonus, self.state, self.spec)
 
-    def score(self, observation: np.ndarray, action: np.ndarray, seed: int = 0) -> np.ndarray:
+    def novelty(self, observation: np.ndarray, action: np.ndarray, seed: int = 0) -> np.ndarray:
         """The bonus of each pair, `(B, O), (B, A) -> (B,)`. Large means: not like the data."""
-        return score_rows(self.bonus, self.state, observation, action, jax.random.key(seed))
+        return bonus_of_rows(self.bonus, self.state, observation, action, jax.random.key(seed))
 
 
 def fit_bonus(bonus: Bonus, dataset: Dataset, cache: Path | None = None, on_epoch: OnEpoch | None = None) -> FittedBonus:
     """Fit `bonus` to `dataset`, or take the same fit from the cache. A fit that was interrupted goes on where it stopped."""
-    held_out = None
-    if bonus.held_out > 0:
-        kept, held_out = split_episodes(dataset, bonus.held_out, bonus.seed)
-    else:
-        kept = dataset
+    kept, held_out = dataset, None
+    if bonus.held_out_share > 0:
+        kept, held_out = split_episodes(dataset, bonus.held_out_share, bonus.seed)
     place = None if cache is None or bonus.steps == 0 else _place(bonus, dataset, cache)
-    key_init, key_steps = jax.random.split(jax.random.key(bonus.seed))
     if place is not None and place.exists():
         shapes = Batch(*(jax.ShapeDtypeStruct(column.shape, jnp.float32) for column in kept.transitions))
-        template = jax.eval_shape(lambda key, rows: bonus.frozen(bonus.init(key, dataset.spec, rows)), key_init, shapes)
+        problem = partial(Problem, dataset.spec, steps=bonus.steps)
+        template = jax.eval_shape(lambda key, rows: bonus.frozen(bonus.init(key, problem(rows))), jax.random.key(0), shapes)
         state, report = _read(place, template)
         return FittedBonus(bonus, state, dataset.spec, report)
-
-    if isinstance(bonus, Count | CountExact) and is_sampled(kept.transitions):
+    if bonus.traits.every_row and is_sampled(kept.transitions):
         raise TetherError(f"a bonus that counts needs every row in memory, and {dataset.name} is too large; choose another bonus")
     with closing(Rows(kept.transitions)) as rows:
-        state, report = _fit(bonus, dataset.spec, rows, held_out, place, key_init, key_steps, on_epoch)
+        state, report = _fit(bonus, dataset.spec, rows, held_out, place, on_epoch)
     return FittedBonus(bonus, state, dataset.spec, report)
 
 
 def _fit(
-    bonus: Bonus,
-    spec: Spec,
-    rows: Rows,
-    held_out: Dataset | None,
-    place: Path | None,
-    key_init: Key,
-    key_steps: Key,
-    on_epoch: OnEpoch | None,
+    bonus: Bonus, spec: Spec, rows: Rows, held_out: Dataset | None, place: Path | None, on_epoch: OnEpoch | None
 ) -> tuple[Any, FitReport]:
     """The fit itself, from where it stopped; in its place once it is whole."""
-    fitting, report = _fresh_fitting(bonus, key_init, spec, rows.sample()), FitReport(0, 0.0)
+    key_init, key_steps = jax.random.split(jax.random.key(bonus.seed))
+    fitting, report = fresh_state(bonus, key_init, Problem(spec, rows.sample(), bonus.steps)), FitReport(0, 0.0)
     partial_place = place and _partial(place)
     if partial_place is not None and partial_place.exists():
         fitting, report = _read(partial_place, jax.eval_shape(lambda: fitting))
-    while report.steps < bonus.steps:
-        began = time.perf_counter()
-        count = min(EPOCH_STEPS, bonus.steps - report.steps)
-        fitting, metrics = rows.fit(bonus, fitting, report.steps, key_steps, count)
-        step = report.steps + count
-        record = {name: float(value) for name, value in metrics.items()}
-        if not (all_finite(record) and all_finite(fitting)):
-            raise TetherError(f"the fit of the bonus left all bounds at step {step} ({record}); try a lower bonus.learning_rate")
+    began = time.perf_counter()
+    start, end = report.steps, bonus.steps
+    for step, state, metrics in learn(bonus, fitting, rows, key_steps, start=start, end=end, epoch_steps=EPOCH_STEPS):
+        fitting = state
+        if not (all_finite(metrics) and all_finite(fitting)):
+            raise TetherError(f"the fit of the bonus left all bounds at step {step} ({metrics}); try a lower bonus.learning_rate")
+        record = dict(metrics)
         if held_out is not None:
-            record["bonus/held_out"] = _held_out_score(bonus, bonus.frozen(fitting), held_out)
+            record["bonus/held_out"] = _held_out_mean(bonus, bonus.frozen(fitting), held_out)
         history = [*report.history, {"fit_step": step, **record}]
         report = FitReport(step, report.seconds + time.perf_counter() - began, history)
         if partial_place is not None:
             _write(partial_place, fitting, report)
         if on_epoch is not None:
             on_epoch(step, record)
+        began = time.perf_counter()
 
     state = jax.tree.map(jnp.copy, bonus.frozen(fitting))
     if held_out is not None:
@@ -156,43 +155,40 @@ def cache_folder() -> Path:
 
 def fit_name(bonus: Bonus, dataset: Dataset) -> str:
     """Names a fit by all that decides it: the bonus and its settings, the data and its bounds, the format of the file."""
-    name = next(name for name, kind in BONUSES.items() if kind is type(bonus))
-    facts = [name, asdict(bonus), dataset.sha256, dataset.size, spec_to_json(dataset.spec), storage.FORMAT_VERSION]  # type: ignore[call-overload]
+    named = to_named(bonus, BONUSES)
+    facts = [named, dataset.sha256, dataset.size, spec_to_json(dataset.spec), FORMAT]
     if is_sampled(dataset.transitions):
         facts.append("begun with a sample of the rows")
-    return f"{name}-{hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:24]}"
+    return f"{named['name']}-{hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:24]}"
 
 
-def score_rows(bonus: Bonus, state: Any, observation: np.ndarray, action: np.ndarray, key: Key) -> np.ndarray:
-    """Scores of any number of pairs, in pieces of one size, so that scoring compiles once."""
+def bonus_of_rows(bonus: Bonus, state: Any, observation: np.ndarray, action: np.ndarray, key: Key) -> np.ndarray:
+    """The bonus of any number of pairs, in pieces of one size, so that it compiles once."""
     pieces = []
-    for piece, start in enumerate(range(0, len(observation), SCORING_ROWS)):
-        rows = slice(start, start + SCORING_ROWS)
-        missing = SCORING_ROWS - len(observation[rows])
+    for piece, start in enumerate(range(0, len(observation), PIECE)):
+        rows = slice(start, start + PIECE)
+        missing = PIECE - len(observation[rows])
         padded = [np.pad(np.asarray(column[rows], np.float32), ((0, missing), (0, 0))) for column in (observation, action)]
-        scores = _score_piece(bonus, state, *padded, jax.random.fold_in(key, piece))
-        pieces.append(np.asarray(scores)[: SCORING_ROWS - missing])
+        found = _bonus_of_piece(bonus, state, *padded, jax.random.fold_in(key, piece))
+        pieces.append(np.asarray(found)[: PIECE - missing])
     return np.concatenate(pieces) if pieces else np.zeros(0, np.float32)
 
 
-@partial(jax.jit, static_argnames=("bonus", "spec"))
-def _fresh_fitting(bonus: Bonus, key: Key, spec: Spec, transitions: Batch) -> Any:
-    return bonus.init(key, spec, transitions)
-
-
 @partial(jax.jit, static_argnames="bonus")
-def _score_piece(bonus: Bonus, state: Any, observation: jax.Array, action: jax.Array, key: Key) -> jax.Array:
-    return bonus.score(state, observation, action, key)
+def _bonus_of_piece(bonus: Bonus, state: Any, observation: jax.Array, action: jax.Array, key: Key) -> jax.Array:
+    return bonus.novelty(state, observation, action, key)
 
 
-def _held_out_score(bonus: Bonus, state: Any, held_out: Dataset) -> float:
-    observation, action = held_out.transitions.observation[:SCORING_ROWS], held_out.transitions.action[:SCORING_ROWS]
-    return float(np.mean(score_rows(bonus, state, np.asarray(observation), np.asarray(action), jax.random.key(0))))
+def _held_out_mean(bonus: Bonus, state: Any, held_out: Dataset) -> float:
+    observation, action = held_out.transitions.observation[:PIECE], held_out.transitions.action[:PIECE]
+    return float(np.mean(bonus_of_rows(bonus, state, np.asarray(observation), np.asarray(action), jax.random.key(0))))
 
 
 def _judge(bonus: Bonus, state: Any, held_out: Dataset, report: FitReport) -> FitReport:
-    scores = score_kinds(lambda observation, action: score_rows(bonus, state, observation, action, jax.random.key(0)), held_out)
-    return FitReport(report.steps, report.seconds, report.history, float(np.mean(scores["data"])), auroc_by_kind(scores))
+    found = bonus_by_kind(
+        lambda observation, action: bonus_of_rows(bonus, state, observation, action, jax.random.key(0)), held_out
+    )
+    return FitReport(report.steps, report.seconds, report.history, float(np.mean(found["data"])), auroc_by_kind(found))
 
 
 def _place(bonus: Bonus, dataset: Dataset, cache: Path) -> Path:

@@ -1,130 +1,136 @@
-"""The only jitted loops: a whole epoch of gradient steps is one compiled program. Python sees its mean metrics, nothing else.
+"""The only compiled loop: a whole epoch of updates is one program. Python sees its mean metrics, nothing else.
 
-Agent and bonus are static (frozen dataclasses, hashable); data and state are arguments, never captured: each loop compiles once.
+Whatever learns is a `Learner`, whatever gives batches a `Source`, and `learn` is the one generator that brings them together:
+runs, the API, fits of bonuses, collection and the lab consume it, and attach to it what they need.
+
+The learner is static (a frozen dataclass, hashable); data and state are arguments, never captured: each loop compiles once.
 The key of an update comes from its number alone and none is stored, so a resumed run repeats an unbroken one bit for bit.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import jax
 import jax.numpy as jnp
 import jaxlib
+import numpy as np
 
-from tether.agents import Agent
-from tether.bonuses import Bonus, FrozenBonus
-from tether.optimisation import copy_of
-from tether.types import Batch, Key, Metrics, Spec
+from tether.types import Batch, Key, Metrics, Problem, Spec
 
-# jaxlib 0.10 hands a CPU's matrix products to YNNPACK, which is slower in this loop than Eigen was (docs/speed.md). The option is
-# experimental, so only the versions it was tried with get it; it says nothing to a GPU. JAX takes options at the outermost jit
-# alone: inside another, call `train_epoch.__wrapped__`.
+# jaxlib 0.10 hands a CPU's matrix products to YNNPACK, which is slower in agents' loops than Eigen was (docs/speed.md). The
+# option is experimental, so only the versions it was tried with get it; it says nothing to a GPU. JAX takes options at the
+# outermost jit alone.
 AGENT_LOOP = {"xla_cpu_experimental_ynn_fusion_type": ""} if jaxlib.__version__.startswith("0.10.") else None
 
 
-class RunState(NamedTuple):
-    """Everything that the loop carries and a checkpoint holds."""
+class Learner(Protocol):
+    """An agent, a bonus, a probe: anything with a state that a batch moves on."""
 
-    agent: Any
-    bonus: Any  # frozen: what the bonus scores with
-    step: jax.Array  # () int32, critic steps since the start
+    @property
+    def batch_shape(self) -> tuple[int, ...]:
+        """Leading axes of the batch that one update takes."""
+
+    def init(self, key: Key, problem: Problem) -> Any:
+        """A fresh state: a pytree of arrays in which no buffer appears twice."""
+
+    def update(self, state: Any, batch: Any, key: Key, *given: Any) -> tuple[Any, Metrics]:
+        """One update. `given` is what it learns with and does not change: an agent's penalty."""
 
 
-def initial_state(agent: Agent, bonus_state: Any, spec: Spec, seed: int) -> RunState:
-    """The state before the first update, with a copy of the bonus's: an epoch donates all of it, and a fit is used again."""
-    key_init, _ = run_keys(seed)
-    return RunState(agent=_fresh_agent(agent, key_init, spec), bonus=copy_of(bonus_state), step=jnp.zeros((), jnp.int32))
+class Source(Protocol):
+    """Rows to learn from, wherever they are."""
+
+    def draw(self, shape: tuple[int, ...], key: Key, step: int, stride: int, count: int) -> tuple[Any, Any]:
+        """What the next `count` updates work on: rows on the device and the numbers of those to take, or no rows and the batches.
+
+        The numbers, or the batches, have the leading axes `(count, *shape)`.
+        """
 
 
-@partial(jax.jit, static_argnames=("agent", "spec"))
-def _fresh_agent(agent: Agent, key: Key, spec: Spec) -> Any:
-    """Compiled once for all seeds; `jax.jit(agent.init)` would compile anew at each call, being another method each time."""
-    return agent.init(key, spec)
+class Epoch(NamedTuple):
+    """What a loop has come to."""
+
+    step: int
+    state: Any  # donated to the next epoch: what is to be kept of it must be copied before
+    metrics: dict[str, Any]  # means over the epoch: numbers, or arrays of one for each seed
+
+
+def learn(
+    learner: Learner,
+    state: Any,
+    source: Source,
+    key: Key,
+    *,
+    start: int = 0,
+    end: int,
+    epoch_steps: int,
+    stride: int = 1,
+    given: tuple[Any, ...] = (),
+    compiled: Callable[..., tuple[Any, Metrics]] | None = None,
+) -> Iterator[Epoch]:
+    """Epochs of `epoch_steps` from step `start` to `end`, of which each update makes `stride`. The state is used up.
+
+    `compiled` is `agent_epoch` for agents, else `epoch`.
+    """
+    compiled, step = compiled or epoch, start
+    while step < end:
+        steps = min(epoch_steps, end - step)
+        rows, drawn = source.draw(learner.batch_shape, key, step, stride, steps // stride)
+        state, metrics = compiled(learner, state, rows, drawn, key, jnp.asarray(step, jnp.int32), stride, given)
+        step += steps
+        yield Epoch(step, state, {name: np.asarray(value, float)[()] for name, value in metrics.items()})
+
+
+def fresh_state(learner: Learner, key: Key, problem: Problem) -> Any:
+    """The state before the first update."""
+    return _fresh(learner, key, problem.rows, problem.spec, problem.steps)
+
+
+@partial(jax.jit, static_argnames=("learner", "spec", "steps"))
+def _fresh(learner: Learner, key: Key, rows: Batch, spec: Spec, steps: int) -> Any:
+    """Compiled once for all seeds; `jax.jit(learner.init)` would compile anew at each call, being another method each time."""
+    return learner.init(key, Problem(spec, rows, steps))
 
 
 def run_keys(seed: int) -> tuple[Key, Key]:
-    """The key of the agent's first weights, and the key of its updates."""
+    """The key of the first weights, and the key of the updates."""
     key_init, key_updates = jax.random.split(jax.random.key(seed))
     return key_init, key_updates
 
 
-@partial(jax.jit, static_argnames=("agent", "bonus", "updates"), donate_argnames="state", compiler_options=AGENT_LOOP)
-def train_epoch(
-    agent: Agent, bonus: Bonus, state: RunState, transitions: Batch, key: Key, updates: int
-) -> tuple[RunState, Metrics]:
-    """`updates` updates of the agent, each of `critic_steps` steps on fresh rows. Metrics are means over the epoch."""
-    keys_rows, keys = epoch_keys(key, state.step, updates, agent.critic_steps)
-    numbers = numbers_of(keys_rows, (agent.critic_steps, agent.batch_size), len(transitions.reward))
-    return _scan_updates(agent, bonus, state, keys, lambda rows: take_rows(transitions, rows), numbers)
-
-
-@partial(jax.jit, static_argnames=("agent", "bonus"), donate_argnames="state", compiler_options=AGENT_LOOP)
-def train_epoch_on(agent: Agent, bonus: Bonus, state: RunState, batches: Batch, key: Key) -> tuple[RunState, Metrics]:
-    """The same on rows that were taken beforehand, `(updates, critic_steps, batch_size)` of them."""
-    _, keys = epoch_keys(key, state.step, len(batches.reward), agent.critic_steps)
-    return _scan_updates(agent, bonus, state, keys, lambda batch: batch, batches)
-
-
-def _scan_updates(
-    agent: Agent, bonus: Bonus, state: RunState, keys: Key, batch_of: Callable[[Any], Batch], drawn: Any
-) -> tuple[RunState, Metrics]:
-    penalty = FrozenBonus(state.bonus, bonus)
-
-    def one_update(agent_state: Any, key_update: Key, drawn: Any) -> tuple[Any, Metrics]:
-        return agent.update(agent_state, batch_of(drawn), key_update, penalty)
-
-    agent_state, metrics = _scan(one_update, state.agent, keys, drawn)
-    return RunState(agent_state, state.bonus, state.step + len(keys) * agent.critic_steps), metrics
-
-
-@partial(jax.jit, static_argnames=("bonus", "steps"), donate_argnames="fitting")
-def fit_epoch(
-    bonus: Bonus, fitting: Any, step: jax.Array, transitions: Batch, key: Key, steps: int
-) -> tuple[Any, jax.Array, Metrics]:
-    """`steps` steps of a bonus's fit. Metrics are means over the epoch."""
-    keys_rows, keys = epoch_keys(key, step, steps, 1)
-    numbers = numbers_of(keys_rows, (bonus.batch_size,), len(transitions.reward))
-    return _scan_fit(bonus, fitting, step, keys, lambda rows: take_rows(transitions, rows), numbers)
-
-
-@partial(jax.jit, static_argnames="bonus", donate_argnames="fitting")
-def fit_epoch_on(bonus: Bonus, fitting: Any, step: jax.Array, batches: Batch, key: Key) -> tuple[Any, jax.Array, Metrics]:
-    """The same on rows that were taken beforehand, `(steps, batch_size)` of them."""
-    _, keys = epoch_keys(key, step, len(batches.reward), 1)
-    return _scan_fit(bonus, fitting, step, keys, lambda batch: batch, batches)
-
-
-def _scan_fit(
-    bonus: Bonus, fitting: Any, step: jax.Array, keys: Key, batch_of: Callable[[Any], Batch], drawn: Any
-) -> tuple[Any, jax.Array, Metrics]:
-    def one_step(fitting: Any, key_update: Key, drawn: Any) -> tuple[Any, Metrics]:
-        return bonus.update(fitting, batch_of(drawn), key_update)
-
-    fitting, metrics = _scan(one_step, fitting, keys, drawn)
-    return fitting, step + len(keys), metrics
-
-
-def _scan(one: Callable[[Any, Key, Any], tuple[Any, Metrics]], state: Any, keys: Key, drawn: Any) -> tuple[Any, Metrics]:
-    """`one` for each key and what was drawn with it. Metrics are means."""
+def _epoch(
+    learner: Learner, state: Any, rows: Any, drawn: Any, key: Key, step: jax.Array, stride: int, given: tuple[Any, ...]
+) -> tuple[Any, Metrics]:
+    """An update for each of what was drawn. Metrics are means."""
+    _, keys = epoch_keys(key, step, jax.tree.leaves(drawn)[0].shape[0], stride)
     # Keys go in as numbers: under a vmap, JAX's check for keys used twice takes the scan's keys for used ones.
     kind = jax.random.key_impl(keys)
 
-    def body(state: Any, given: tuple[jax.Array, Any]) -> tuple[Any, Metrics]:
-        numbers, drawn = given
-        return one(state, jax.random.wrap_key_data(numbers, impl=kind), drawn)
+    def one(state: Any, inputs: tuple[jax.Array, Any]) -> tuple[Any, Metrics]:
+        number, taken = inputs
+        batch = taken if rows is None else take_rows(rows, taken)
+        return learner.update(state, batch, jax.random.wrap_key_data(number, impl=kind), *given)
 
-    state, metrics = jax.lax.scan(body, state, (jax.random.key_data(keys), drawn))
-    return state, jax.tree.map(jnp.mean, metrics)
+    state, metrics = jax.lax.scan(one, state, (jax.random.key_data(keys), drawn))
+    return state, jax.tree.map(lambda values: jnp.mean(values, axis=0), metrics)
 
 
-@partial(jax.jit, static_argnames=("count", "stride", "shape", "size"))
-def draw_rows(key: Key, step: jax.Array, count: int, stride: int, shape: tuple[int, ...], size: int) -> jax.Array:
-    """The numbers of the rows that an epoch from `step` works on, for taking them outside of it: see `numbers_of`."""
-    keys_rows, _ = epoch_keys(key, step, count, stride)
-    return numbers_of(keys_rows, shape, size)
+_jit = partial(jax.jit, static_argnames=("learner", "stride"), donate_argnames="state")
+epoch = _jit(_epoch)
+agent_epoch = _jit(_epoch, compiler_options=AGENT_LOOP)
+
+
+@partial(jax.jit, static_argnames=("count", "stride", "shape"))
+def draw_rows(key: Key, step: jax.Array, count: int, stride: int, shape: tuple[int, ...], size: jax.Array) -> jax.Array:
+    """`(count, *shape)` numbers of rows for the updates from `step` on, uniform over `size`, with replacement.
+
+    All of an epoch at once: drawn inside the loop, a batch at a time, they would take a few per cent of a CPU's time.
+    """
+    keys, _ = epoch_keys(key, step, count, stride)
+    return jax.vmap(lambda key: jax.random.randint(key, shape, 0, size))(keys)
 
 
 def epoch_keys(key: Key, step: jax.Array, count: int, stride: int) -> tuple[Key, Key]:
@@ -137,23 +143,6 @@ def epoch_keys(key: Key, step: jax.Array, count: int, stride: int) -> tuple[Key,
     return jax.vmap(one)(step + stride * jnp.arange(count))
 
 
-def numbers_of(keys: Key, shape: tuple[int, ...], size: int) -> jax.Array:
-    """`(keys, *shape)` numbers of rows, uniform over `size`, with replacement.
-
-    All of an epoch at once: drawn inside the loop, a batch at a time, they would take a few per cent of a CPU's time.
-    """
-    return jax.vmap(lambda key: row_numbers(key, shape, size))(keys)
-
-
-def sample_rows(transitions: Batch, key: Key, shape: tuple[int, ...]) -> Batch:
-    """Rows drawn uniformly with replacement, for a loop that draws its own."""
-    return take_rows(transitions, row_numbers(key, shape, len(transitions.reward)))
-
-
-def take_rows(transitions: Batch, numbers: jax.Array) -> Batch:
+def take_rows(rows: Any, numbers: jax.Array) -> Any:
     """The cost does not depend on how many there are to take from."""
-    return Batch(*(column[numbers] for column in transitions))
-
-
-def row_numbers(key: Key, shape: tuple[int, ...], size: int) -> jax.Array:
-    return jax.random.randint(key, shape, 0, size)
+    return jax.tree.map(lambda column: column[numbers], rows)

@@ -1,4 +1,4 @@
-"""The rows that training draws from: on the device where they fit, else in host memory or on disk.
+"""Sources of batches: a dataset's rows, on the device where they fit, else in host memory or on disk; and a replay that grows.
 
 Rows elsewhere are gathered an epoch at a time, by a thread that works on the next epoch while the device works on this one.
 The numbers of the rows come from the same keys as inside the compiled loop, so what is drawn is the same bit for bit.
@@ -7,17 +7,16 @@ The numbers of the rows come from the same keys as inside the compiled loop, so 
 from __future__ import annotations
 
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from tether.agents import Agent
-from tether.bonuses import Bonus
 from tether.data.selected import is_on_disk
-from tether.training.loop import RunState, draw_rows, fit_epoch, fit_epoch_on, train_epoch, train_epoch_on
-from tether.types import Batch, Key, Metrics
+from tether.training.loop import draw_rows
+from tether.types import Batch, Key, Spec, row_shapes
 
 BLOCK = 16_384  # rows gathered at once: all columns of a block before the next, so that its pages are still there
 SAMPLE = 1_000_000  # rows that stand for all where something is asked of the whole dataset
@@ -29,90 +28,86 @@ class Rows:
 
     def __init__(self, transitions: Batch, streamed: bool | None = None) -> None:
         self.streamed = _too_large(transitions) if streamed is None else streamed
-        self.transitions = transitions if self.streamed else Batch(*map(jnp.asarray, transitions))
-        self._feed: Feed | None = None
+        self.transitions = transitions if self.streamed else jax.tree.map(jnp.asarray, transitions)
+        self._thread: ThreadPoolExecutor | None = None
+        self._next: _Pending | None = None
 
-    def train(self, agent: Agent, bonus: Bonus, state: RunState, key: Key, updates: int) -> tuple[RunState, Metrics]:
-        """One epoch: see `train_epoch`."""
+    def draw(self, shape: tuple[int, ...], key: Key, step: int, stride: int, count: int) -> tuple[Batch | None, Any]:
+        """See `Source`. Of rows that are streamed, begins to gather those of the next epoch too, for the same key and shape."""
         if not self.streamed:
-            return train_epoch(agent, bonus, state, self.transitions, key, updates)
-        feed = self._feed_of(key, agent.critic_steps, (agent.critic_steps, agent.batch_size))
-        return train_epoch_on(agent, bonus, state, feed.take(int(state.step), updates), key)
+            return self.transitions, self._numbers(shape, key, step, stride, count)
+        pending = self._next
+        if pending is None or pending.asked != _asked(shape, key, step, stride, count):
+            pending = self._begin(shape, key, step, stride, count)
+        pending.done.result()
+        batches = jax.tree.map(jnp.asarray, pending.batches)
+        self._next = self._begin(shape, key, step + count * stride, stride, count)
+        return None, batches
 
-    def fit(self, bonus: Bonus, fitting: Any, step: int, key: Key, steps: int) -> tuple[Any, Metrics]:
-        """One epoch of a fit: see `fit_epoch`."""
-        number = jnp.asarray(step, jnp.int32)
-        if not self.streamed:
-            fitting, _, metrics = fit_epoch(bonus, fitting, number, self.transitions, key, steps)
-        else:
-            batches = self._feed_of(key, 1, (bonus.batch_size,)).take(step, steps)
-            fitting, _, metrics = fit_epoch_on(bonus, fitting, number, batches, key)
-        return fitting, metrics
-
-    def sample(self) -> Batch:
-        """All rows, on the device; of more than a million that are streamed, a million drawn at random, always the same ones."""
+    def sample(self, most: int = SAMPLE) -> Batch:
+        """All rows, on the device; of more than `most` that are streamed, as many drawn at random, always the same ones."""
         if not self.streamed:
             return self.transitions
         size = len(self.transitions.reward)
-        if size <= SAMPLE:
-            return Batch(*(jnp.asarray(np.asarray(column)) for column in self.transitions))
-        sample = empty_rows(self.transitions, (SAMPLE,))
-        gather(self.transitions, np.random.default_rng(0).choice(size, SAMPLE, replace=False), sample)
-        return Batch(*map(jnp.asarray, sample))
+        if size <= most:
+            return type(self.transitions)(*(jnp.asarray(np.asarray(column)) for column in self.transitions))
+        sample = empty_rows(self.transitions, (most,))
+        gather(self.transitions, np.random.default_rng(0).choice(size, most, replace=False), sample)
+        return jax.tree.map(jnp.asarray, sample)
 
     def close(self) -> None:
-        if self._feed is not None:
-            self._feed.close()
-            self._feed = None
+        if self._thread is not None:
+            self._thread.shutdown(wait=True, cancel_futures=True)
+        self._thread = self._next = None
 
-    def _feed_of(self, key: Key, stride: int, shape: tuple[int, ...]) -> Feed:
-        if self._feed is None:
-            self._feed = Feed(self.transitions, key, stride, shape)
-        return self._feed
+    def _numbers(self, shape: tuple[int, ...], key: Key, step: int, stride: int, count: int) -> jax.Array:
+        return draw_rows(key, jnp.asarray(step, jnp.int32), count, stride, shape, len(self.transitions.reward))
 
-
-class Feed:
-    """The batches of one epoch after the other, for one key: the next is gathered while the last one is worked on."""
-
-    def __init__(self, transitions: Batch, key: Key, stride: int, shape: tuple[int, ...]) -> None:
-        self._transitions, self._key, self._stride, self._shape = transitions, key, stride, shape
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="tether-rows")
-        self._next: _Pending | None = None
-
-    def take(self, step: int, count: int) -> Batch:
-        """`(count, *shape)` transitions from `step` on, on the device. Begins with those after them."""
-        pending = self._next
-        if pending is None or (pending.step, pending.updates) != (step, count):
-            pending = self._begin(step, count)
-        pending.done.result()
-        batches = Batch(*map(jnp.asarray, pending.batches))
-        self._next = self._begin(step + count * self._stride, count)
-        return batches
-
-    def close(self) -> None:
-        self._thread.shutdown(wait=True, cancel_futures=True)
-        self._next = None
-
-    def _begin(self, step: int, count: int) -> _Pending:
+    def _begin(self, shape: tuple[int, ...], key: Key, step: int, stride: int, count: int) -> _Pending:
         # The numbers are drawn here and not in the thread, where they would wait for the epoch that the device is about to
         # begin; and the memory is taken here, since a thread's own share of the heap is not given back when it ends.
-        size = len(self._transitions.reward)
-        numbers = np.asarray(draw_rows(self._key, jnp.asarray(step, jnp.int32), count, self._stride, self._shape, size))
-        batches = empty_rows(self._transitions, numbers.shape)
-        return _Pending(step, count, batches, self._thread.submit(gather, self._transitions, numbers, batches))
+        self._thread = self._thread or ThreadPoolExecutor(1, thread_name_prefix="tether-rows")
+        numbers = np.asarray(self._numbers(shape, key, step, stride, count))
+        batches = empty_rows(self.transitions, numbers.shape)
+        done = self._thread.submit(gather, self.transitions, numbers, batches)
+        return _Pending(_asked(shape, key, step, stride, count), batches, done)
+
+
+class Replay:
+    """Rows that come one after the other, in room on the device for `capacity` of them; drawn from what is there so far."""
+
+    def __init__(self, capacity: int, spec: Spec) -> None:
+        self.size = 0
+        self._rows = Batch(*(jnp.zeros((capacity, *shape)) for shape in row_shapes(spec)))
+
+    def append(self, rows: Batch) -> None:
+        self._rows = _insert(self._rows, rows, self.size)
+        self.size += len(rows.reward)
+
+    def draw(self, shape: tuple[int, ...], key: Key, step: int, stride: int, count: int) -> tuple[Batch, jax.Array]:
+        return self._rows, draw_rows(key, jnp.asarray(step, jnp.int32), count, stride, shape, self.size)
+
+
+@partial(jax.jit, donate_argnames="replay")
+def _insert(replay: Batch, rows: Batch, at: int) -> Batch:
+    return jax.tree.map(lambda column, new: jax.lax.dynamic_update_slice_in_dim(column, new, at, axis=0), replay, rows)
 
 
 class _Pending(NamedTuple):
     """What the thread is at work on."""
 
-    step: int
-    updates: int
+    asked: tuple[Any, ...]
     batches: Batch
     done: Future[None]
 
 
+def _asked(shape: tuple[int, ...], key: Key, *numbers: int) -> tuple[Any, ...]:
+    """What was asked for, so that it can be compared."""
+    return shape, np.asarray(jax.random.key_data(key)).tobytes(), *numbers
+
+
 def empty_rows(transitions: Batch, shape: tuple[int, ...]) -> Batch:
-    return Batch(*(np.empty((*shape, *column.shape[1:]), np.float32) for column in transitions))
+    return type(transitions)(*(np.empty((*shape, *column.shape[1:]), np.float32) for column in transitions))
 
 
 def gather(transitions: Batch, rows: np.ndarray, into: Batch) -> None:

@@ -55,10 +55,12 @@ def _d4rl() -> Table:
 
 def _tasks() -> Table:
     from tether.environments.tasks import TASKS
+    from tether.presets import rules_for
 
     table = _table(_TASKS_TITLE, "task", "environment", "steps", "at 0", "at 100", "weights")
     for task in TASKS.values():
-        weights = f"{task.bonus_weights.actor:g}, {task.bonus_weights.critic:g}"
+        rules = rules_for("paper", "td3", task)
+        weights = ", ".join(f"{weight:g}" for rule in rules for weight in rule.settings.values())
         table.add_row(task.name, task.env_ids[0], str(task.horizon), f"{task.score_0:.1f}", f"{task.score_100:.1f}", weights)
     return table
 

@@ -14,15 +14,15 @@ from __future__ import annotations
 import hashlib
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from tether.data.bounds import action_bounds
 from tether.data.dataset import Dataset, LoadNotes
-from tether.data.files.attributes import bounds_of, environment_of, provenance_of
-from tether.data.files.hdf5 import Columns, read_columns
-from tether.environments.tasks import Task, find_task
+from tether.data.files.attributes import bounds_of, environment_of, plain_attributes, provenance_of
+from tether.data.files.hdf5 import Columns, find_choices, find_columns, open_file, read_columns
+from tether.environments.tasks import find_task
 from tether.errors import TetherError
 from tether.types import Batch, Spec
 
@@ -31,7 +31,7 @@ def read_d4rl(path: Path, name: str | None = None) -> Dataset:
     """Read one HDF5 file in the D4RL layout. `name` is the dataset's; the file's if not given."""
     name = name or path.stem
     columns = read_columns(path)
-    env_id = find_env_id(columns, path, name)
+    env_id = find_env_id(columns.observations.shape[1], columns.actions.shape[1], columns.attributes, path, name)
     bounds = None if columns.discrete else bounds_of(columns.attributes, columns.actions.shape[1], path)
     try:
         return assemble(columns, name, env_id, sha256_of(path), bounds)
@@ -39,10 +39,26 @@ def read_d4rl(path: Path, name: str | None = None) -> Dataset:
         raise TetherError(f"{path.name}: {error}") from error
 
 
-def find_env_id(columns: Columns, path: Path, name: str) -> str | None:
-    """The environment that the file names, else that the dataset's name stands for; swapped columns are found out by it."""
-    env_id = environment_of(columns.attributes, path) or _guess_env_id(name, columns)
-    _check_not_swapped(columns, find_task(env_id or name), path)
+def identify(path: Path, name: str | None = None) -> tuple[str | None, str]:
+    """The environment and the hash of a file, from what it declares: its columns are not read."""
+    with open_file(path) as file:
+        found, attributes = find_columns(file, path), plain_attributes(file, path)
+        choices = find_choices(found, attributes, path)
+        actions = choices or found["actions"].shape[1]
+        env_id = find_env_id(found["observations"].shape[1], actions, attributes, path, name or path.stem)
+    return env_id, sha256_of(path)
+
+
+def find_env_id(observations: int, actions: int, attributes: dict[str, Any], path: Path, name: str) -> str | None:
+    """The environment that the file names, else that the dataset's name stands for; swapped columns are found out by it.
+
+    `observations` and `actions` are how many numbers a row of each has.
+    """
+    env_id = environment_of(attributes, path) or _guess_env_id(name, observations, actions)
+    task = find_task(env_id or name)
+    if task is not None and (observations, actions) == (task.action_size, task.observation_size):
+        found = f"observations has {observations} numbers per row and actions {actions}"
+        raise TetherError(f"{path.name}: {found}; for {task.name} it is the other way round: the columns are swapped")
     return env_id
 
 
@@ -100,19 +116,10 @@ def bounds_for(
     return action_bounds(columns.actions, env_id) if recorded is None else (*recorded, "recorded")
 
 
-def _guess_env_id(name: str, columns: Columns) -> str | None:
+def _guess_env_id(name: str, observations: int, actions: int) -> str | None:
     """The environment that a name like `hopper_medium-v2` stands for, if the sizes of the columns agree."""
     task = find_task(name)
-    if task is None or (task.observation_size, task.action_size) != (columns.observations.shape[1], columns.actions.shape[1]):
-        return None
-    return task.env_ids[0]
-
-
-def _check_not_swapped(columns: Columns, task: Task | None, path: Path) -> None:
-    sizes = (columns.observations.shape[1], columns.actions.shape[1])
-    if task is not None and sizes == (task.action_size, task.observation_size):
-        found = f"observations has {sizes[0]} numbers per row and actions {sizes[1]}"
-        raise TetherError(f"{path.name}: {found}; for {task.name} it is the other way round: the columns are swapped")
+    return task.env_ids[0] if task is not None and (task.observation_size, task.action_size) == (observations, actions) else None
 
 
 def last_rows(columns: Columns, breaks: np.ndarray | None, horizon: int | None) -> np.ndarray:

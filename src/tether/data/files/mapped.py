@@ -84,7 +84,9 @@ def _write(path: Path, name: str, folder: Path, sha256: str, on_rows: OnRows) ->
     """Column files first, `about.json` last: a folder that has it is whole."""
     with open_file(path) as file:
         columns = _lazy_columns(file, path)
-        env_id = d4rl.find_env_id(columns, path, name)
+        choices = find_choices({"actions": columns.actions}, columns.attributes, path)
+        actions = choices or columns.actions.shape[1]
+        env_id = d4rl.find_env_id(columns.observations.shape[1], actions, columns.attributes, path, name)
         task = find_task(env_id)
         ends = d4rl.last_rows(columns, _breaks(columns, path), horizon=task.horizon if task else None)
         try:

@@ -86,12 +86,17 @@ def nearest(name: str, others: Iterable[str] = ()) -> str:
     return did_you_mean(bare, near) if near else "; tether data list shows all names"
 
 
-def load_known(known: KnownDataset, read: ReadFile = read_d4rl) -> Dataset:
-    """Read the file that was downloaded, or put in its place by hand."""
+def check_here(known: KnownDataset) -> None:
+    """Refuse a dataset whose file was neither downloaded nor put in its place by hand."""
     if not known.path.exists():
         raise TetherError(
             f"{known.name} is not on this machine; tether data download {known.name}, or put its file at {known.path}"
         )
+
+
+def load_known(known: KnownDataset, read: ReadFile = read_d4rl) -> Dataset:
+    """Read the file that was downloaded, or put in its place by hand."""
+    check_here(known)
     dataset = read_known(known, known.path, read)
     record = read_json(known.record) if known.record.exists() else {"sha256": dataset.sha256}  # put there by hand
     recorded = record.get("sha256") if isinstance(record, dict) else None

@@ -10,8 +10,8 @@ from safetensors.numpy import load_file, save_file
 import tether
 from tether import storage
 from tether.errors import TetherError
-from tether.networks import make_actor
-from tether.policy import Policy, load_policy
+from tether.policies import Policy, load_policy
+from tether.policies.deterministic import make_deterministic
 from tether.types import Spec
 
 SPEC = Spec(3, (-1.0, 0.0), (1.0, 4.0))
@@ -19,7 +19,7 @@ OBSERVATIONS = np.random.default_rng(0).normal(size=(5, 3)).astype(np.float32)
 
 
 def policy(layer_norm: bool = False, hidden_sizes: tuple[int, ...] = (8, 6)) -> Policy:
-    actor = make_actor(jax.random.key(1), SPEC, hidden_sizes, ("tanh", "elu"), layer_norm)
+    actor = make_deterministic(jax.random.key(1), SPEC, hidden_sizes, ("tanh", "elu"), layer_norm)
     return Policy(actor, SPEC, {"dataset": "hopper", "step": 7})
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,19 +12,16 @@ import jax
 import numpy as np
 
 from tether import storage
-from tether.bonuses import FrozenBonus, frozen_template
-from tether.config import part_from_json, part_to_json
+from tether.bonuses import BONUSES, frozen_template
 from tether.errors import TetherError
-from tether.networks import MLP, Actor, Greedy, make_actor, make_network
+from tether.networks import make_network
+from tether.policies.base import act, describe, rebuilt
+from tether.policies.deterministic import make_deterministic
+from tether.policies.greedy import Greedy
+from tether.settings import from_named
 from tether.types import Spec, spec_from_json, spec_to_json
 
 KIND = "tether policy"
-
-
-@jax.jit
-def act(actor: Callable[[jax.Array], jax.Array], observation: jax.Array) -> jax.Array:
-    """The compiled policy, shared by all policies of one shape. Discrete actions are one-hot rows."""
-    return actor(observation)
 
 
 @dataclass(frozen=True)
@@ -35,7 +31,7 @@ class Policy:
     An image may keep its own shape instead of being flat.
     """
 
-    actor: Actor | Greedy
+    actor: Any  # one of `tether.policies.POLICIES`
     spec: Spec
     about: dict[str, Any] = field(default_factory=dict)  # where it comes from: dataset, run, step, env_id
 
@@ -53,22 +49,12 @@ class Policy:
         return actions if flat.ndim == 2 else actions[0]
 
     def save(self, path: str | Path) -> None:
-        network = self.actor.network
-        layers = network if isinstance(network, MLP) else network.dense
-        shape = {
-            "hidden_sizes": [weight.shape[1] for weight in layers.weights[:-1]],
-            "activations": layers.activations[:-1],
-            "layer_norm": layers.norm is not None,
-        }
         metadata = {
             "kind": KIND,
             "spec": json.dumps(spec_to_json(self.spec)),
-            "shape": json.dumps(shape),
+            "policy": json.dumps(describe(self.actor)),
             "about": json.dumps(self.about),
         }
-        penalty = self.actor.penalty if isinstance(self.actor, Greedy) else None
-        if isinstance(penalty, FrozenBonus):
-            metadata["bonus"] = json.dumps(part_to_json("bonus", penalty.bonus))
         storage.write_tensors(path, storage.flatten_tree(self.actor), metadata)
 
 
@@ -82,16 +68,20 @@ def load_policy(path: str | Path) -> Policy:
     tensors, metadata = storage.read_tensors(path)
     if metadata.get("kind") != KIND:
         raise TetherError(f"{path} is not a policy (it may be a checkpoint); a run folder holds policy.safetensors")
-    spec, shape = spec_from_json(json.loads(metadata["spec"])), json.loads(metadata["shape"])
+    spec = spec_from_json(json.loads(metadata["spec"]))
+    template = rebuilt(json.loads(metadata["policy"])) if "policy" in metadata else _before_descriptions(spec, metadata)
+    return Policy(storage.unflatten_tree(template, tensors, any_length=True), spec, json.loads(metadata["about"]))
+
+
+def _before_descriptions(spec: Spec, metadata: dict[str, str]) -> Any:
+    """The template of a file from when policies were deterministic or greedy, and had one network of a few known shapes."""
+    shape, key = json.loads(metadata["shape"]), jax.random.key(0)
     sizes, activations, layer_norm = tuple(shape["hidden_sizes"]), tuple(shape["activations"]), shape["layer_norm"]
-    key = jax.random.key(0)
     if not spec.discrete:
-        template = eqx.filter_eval_shape(make_actor, key, spec, sizes, activations, layer_norm)
-        return Policy(storage.unflatten_tree(template, tensors), spec, json.loads(metadata["about"]))
-    output = (*activations, "none")
-    greedy: Any = Greedy(eqx.filter_eval_shape(make_network, key, spec, 0, sizes, spec.action_size, output, layer_norm))
-    if "bonus" in metadata:
-        bonus = part_from_json("bonus", json.loads(metadata["bonus"]))
-        penalty = FrozenBonus(frozen_template(bonus, spec), bonus)
-        greedy = Greedy(greedy.network, penalty, jax.ShapeDtypeStruct((), np.float32))  # type: ignore[arg-type]
-    return Policy(storage.unflatten_tree(greedy, tensors, any_length=True), spec, json.loads(metadata["about"]))
+        return eqx.filter_eval_shape(make_deterministic, key, spec, sizes, activations, layer_norm)
+    outputs = (*activations, "none")
+    network = eqx.filter_eval_shape(make_network, key, spec, 0, sizes, spec.action_size, outputs, layer_norm)
+    if "bonus" not in metadata:
+        return Greedy(network)
+    penalty = frozen_template(from_named(json.loads(metadata["bonus"]), BONUSES, "bonus"), spec)
+    return Greedy(network, penalty, jax.ShapeDtypeStruct((), np.float32))  # type: ignore[arg-type]

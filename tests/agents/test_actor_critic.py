@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from tether import losses
+from tether.agents import actor_critic as losses
 
 
 def test_bellman_target_ignores_next_value_at_termination():

@@ -1,0 +1,155 @@
+"""What agents with an actor and twin critics share: the state, the critics' step, the slow copies. Each has its own actor loss.
+
+    critic target   y = r + discount (1 - terminated) (min_i Qbar_i(s', a') - beta_c b(s', a'))
+                    with a' = clip(pibar(s') + clip(noise))
+
+Actor and targets move once an update, after all critic steps of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeAlias
+
+import jax
+import jax.numpy as jnp
+import optax
+
+from tether.networks import Critics, make_critics, observation_scaler
+from tether.optimisation import copy_of, mix
+from tether.policies.deterministic import Deterministic, make_deterministic
+from tether.types import Batch, Key, Metrics, Penalty, Problem
+
+Bounds = tuple[float, ...]
+
+# The loss of an actor, and metrics: actor, critics, the last batch, key, penalty.
+ActorLoss: TypeAlias = Callable[[Deterministic, Critics, Batch, Key, Penalty], tuple[jax.Array, Metrics]]
+
+
+class ActorCriticState(NamedTuple):
+    actor: Deterministic
+    target_actor: Deterministic
+    ema_actor: Deterministic  # a slower average than the target, never trained on
+    critics: Critics
+    target_critics: Critics
+    actor_optimiser: optax.OptState
+    critic_optimiser: optax.OptState
+
+
+# An agent with the settings that are read below: frozen dataclasses inherit nothing, so the checker is not told which.
+ActorCritic: TypeAlias = Any
+
+
+def start(agent: ActorCritic, key: Key, problem: Problem, activations: tuple[str, ...]) -> ActorCriticState:
+    key_actor, key_critics = jax.random.split(key)
+    scaler = observation_scaler(problem, agent.normalise_observations)
+    shape = agent.hidden_sizes, activations, agent.layer_norm, scaler
+    actor = make_deterministic(key_actor, problem.spec, *shape)
+    critics = make_critics(key_critics, problem.spec, 2, *shape)
+    updates = problem.steps // agent.batch_shape[0]
+    return ActorCriticState(
+        actor=actor,
+        target_actor=copy_of(actor),
+        ema_actor=copy_of(actor),
+        critics=critics,
+        target_critics=copy_of(critics),
+        actor_optimiser=agent.optimiser.start(actor, agent.learning_rate_actor, updates),
+        critic_optimiser=agent.optimiser.start(critics, agent.learning_rate_critic, problem.steps),
+    )
+
+
+def update(
+    agent: ActorCritic, state: ActorCriticState, batches: Batch, key: Key, penalty: Penalty, actor_loss: ActorLoss
+) -> tuple[ActorCriticState, Metrics]:
+    """A step of the critics for each batch, then one of the actor on the last of them."""
+    key_target, key_actor = jax.random.split(key)
+    targets, next_bonus = critic_targets(agent, state, batches, key_target, penalty)
+
+    critics, critic_optimiser = state.critics, state.critic_optimiser
+    critic_metrics = []
+    for step in range(agent.batch_shape[0]):
+        batch = batch_number(batches, step)
+        (loss, values), gradient = jax.value_and_grad(critic_loss, has_aux=True)(critics, batch, targets[step])
+        critics, critic_optimiser = agent.optimiser.step(critics, gradient, critic_optimiser, agent.learning_rate_critic)
+        critic_metrics.append((loss, jnp.mean(values[0])))
+
+    gradient, actor_metrics = jax.grad(actor_loss, has_aux=True)(
+        state.actor, critics, batch_number(batches, -1), key_actor, penalty
+    )
+    actor, actor_optimiser = agent.optimiser.step(state.actor, gradient, state.actor_optimiser, agent.learning_rate_actor)
+
+    state = ActorCriticState(
+        actor=actor,
+        target_actor=mix(state.target_actor, actor, agent.target_mix),
+        ema_actor=mix(state.ema_actor, actor, agent.ema_mix),
+        critics=critics,
+        target_critics=mix(state.target_critics, critics, agent.target_mix),
+        actor_optimiser=actor_optimiser,
+        critic_optimiser=critic_optimiser,
+    )
+    loss, value = (jnp.mean(jnp.stack(column)) for column in zip(*critic_metrics, strict=True))
+    return state, {
+        "critic/loss": loss,
+        "critic/q": value,
+        "critic/target": jnp.mean(targets),
+        "critic/bonus": jnp.mean(next_bonus),
+        **actor_metrics,
+    }
+
+
+def policies(state: ActorCriticState) -> dict[str, Deterministic]:
+    return {"online": state.actor, "target": state.target_actor, "ema": state.ema_actor}
+
+
+def critic_targets(
+    agent: ActorCritic, state: ActorCriticState, batches: Batch, key: Key, penalty: Penalty
+) -> tuple[jax.Array, jax.Array]:
+    """Targets and next bonuses of all critic steps, `(critic steps, B)` each, computed as one batch.
+
+    The target networks move once an update, so one large batch gives the same numbers as one batch a step, faster.
+    """
+    rows = jax.tree.map(lambda column: column.reshape(-1, *column.shape[2:]), batches)
+    key_noise, key_bonus = jax.random.split(key)
+    actor = state.target_actor
+    proposed = actor(rows.next_observation)
+    next_action = smoothed_action(proposed, key_noise, agent.target_noise, agent.target_noise_clip, actor.low, actor.high)
+    next_bonus = penalty(rows.next_observation, next_action, key_bonus)
+    next_value = jnp.min(state.target_critics(rows.next_observation, next_action), axis=0)
+    target = bellman_target(rows.reward, rows.terminated, next_value - agent.bonus_weight_critic * next_bonus, agent.discount)
+    shape = batches.reward.shape
+    return target.reshape(shape), next_bonus.reshape(shape)
+
+
+def critic_loss(critics: Critics, batch: Batch, target: jax.Array) -> tuple[jax.Array, jax.Array]:
+    values = critics(batch.observation, batch.action)
+    return squared_td_error(values, target), values
+
+
+def batch_number(batches: Batch, step: int) -> Any:
+    """One of the batches that an update gets."""
+    return jax.tree.map(lambda column: column[step], batches)
+
+
+def bellman_target(reward: jax.Array, terminated: jax.Array, next_value: jax.Array, discount: float) -> jax.Array:
+    """`r + discount * (1 - terminated) * next_value`, with no gradient. All `(B,)`."""
+    return jax.lax.stop_gradient(reward + discount * (1.0 - terminated) * next_value)
+
+
+def smoothed_action(action: jax.Array, key: Key, noise: float, noise_clip: float, low: Bounds, high: Bounds) -> jax.Array:
+    """TD3's target smoothing: clipped Gaussian noise on every entry, then the action bounds. `(B, A) -> (B, A)`.
+
+    `noise` and `noise_clip` are in units of half the action range, so that they mean the same for every bound.
+    """
+    bottom, top = jnp.asarray(low)[None, :], jnp.asarray(high)[None, :]
+    perturbation = jnp.clip(noise * jax.random.normal(key, action.shape), -noise_clip, noise_clip)
+    return jnp.clip(action + perturbation * 0.5 * (top - bottom), bottom, top)
+
+
+def squared_td_error(values: jax.Array, target: jax.Array) -> jax.Array:
+    """Mean over the batch, summed over the critics: `(critics, B), (B,) -> ()`."""
+    return jnp.sum(jnp.mean(jnp.square(values - target[None, :]), axis=1))
+
+
+def data_distance(action: jax.Array, recorded: jax.Array) -> jax.Array:
+    """Squared distance of the policy's actions from the recorded ones, summed over dimensions, mean over the batch."""
+    return jnp.mean(jnp.sum(jnp.square(action - recorded), axis=-1))

@@ -1,0 +1,67 @@
+"""Columns that are not recorded but follow from the episodes: made once, and only those that an agent's traits ask for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tether.data.dataset import Dataset
+from tether.data.selected import select
+from tether.errors import TetherError, did_you_mean
+from tether.types import Batch, batch_type
+
+
+def with_columns(dataset: Dataset, names: Sequence[str], discount: float) -> Batch:
+    """The transitions, with the named columns behind the recorded ones."""
+    for name in names:
+        if name not in COLUMNS:
+            raise TetherError(f"there is no column {name} to derive from a dataset{did_you_mean(name, COLUMNS)}")
+    return batch_type(tuple(names))(*dataset.transitions, *(COLUMNS[name](dataset, discount) for name in names))
+
+
+def next_action(dataset: Dataset, discount: float) -> Any:
+    """(N, A) the action recorded at the next step; the row's own at the end of an episode, where there is none."""
+    return select(dataset.transitions.action, np.arange(dataset.size) + _goes_on(dataset))
+
+
+def has_next_action(dataset: Dataset, discount: float) -> np.ndarray:
+    """(N,) 1 where the next action is recorded."""
+    return _goes_on(dataset).astype(np.float32)
+
+
+def return_to_go(dataset: Dataset, discount: float) -> np.ndarray:
+    """(N,) the discounted sum of the recorded rewards from here to the end of the episode.
+
+    Where a time limit cut the episode, what would have come after it is missing.
+    """
+    from scipy.signal import lfilter
+
+    reward = np.asarray(dataset.transitions.reward, np.float64)
+    episodes = zip(dataset.episode_starts, dataset.episode_ends, strict=True)
+    backwards = [lfilter([1.0], [1.0, -discount], reward[start:end][::-1])[::-1] for start, end in episodes]
+    return np.concatenate(backwards).astype(np.float32)
+
+
+def episode_rank(dataset: Dataset, discount: float) -> np.ndarray:
+    """(N,) the share of episodes with a higher return than the row's own: 0 for the best."""
+    ordered = np.sort(dataset.episode_returns)
+    higher = len(ordered) - np.searchsorted(ordered, dataset.episode_returns, side="right")
+    lengths = dataset.episode_ends - dataset.episode_starts
+    return np.repeat(higher / len(ordered), lengths).astype(np.float32)
+
+
+def _goes_on(dataset: Dataset) -> np.ndarray:
+    """(N,) bool: the next row is of the same episode."""
+    goes_on = np.ones(dataset.size, dtype=bool)
+    goes_on[dataset.episode_ends - 1] = False
+    return goes_on
+
+
+COLUMNS = {
+    "next_action": next_action,
+    "has_next_action": has_next_action,
+    "return_to_go": return_to_go,
+    "episode_rank": episode_rank,
+}

@@ -1,0 +1,34 @@
+"""One action for each observation: TD3's policy, and that of continuous cloning."""
+
+from __future__ import annotations
+
+import equinox as eqx
+import jax
+
+from tether.networks import MLP, Scaler, make_mlp, scale_to_bounds
+from tether.types import Key, Spec
+
+
+class Deterministic(eqx.Module):
+    """A network whose tanh output is scaled to the action bounds, which it carries along."""
+
+    network: MLP
+    low: tuple[float, ...] = eqx.field(static=True)
+    high: tuple[float, ...] = eqx.field(static=True)
+
+    def __call__(self, observation: jax.Array) -> jax.Array:
+        """`(B, O) -> (B, A)`, within the bounds."""
+        return scale_to_bounds(self.network(observation), self.low, self.high)
+
+
+def make_deterministic(
+    key: Key,
+    spec: Spec,
+    hidden_sizes: tuple[int, ...],
+    activations: tuple[str, ...],
+    layer_norm: bool = False,
+    scaler: Scaler | None = None,
+) -> Deterministic:
+    outputs = (*activations, "tanh")
+    network = make_mlp(key, spec.observation_size, hidden_sizes, spec.action_size, outputs, layer_norm, scaler)
+    return Deterministic(network, spec.action_low, spec.action_high)

@@ -1,0 +1,66 @@
+"""Whether the numbers of a training are still numbers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import numpy as np
+
+from tether.agents import Agent
+from tether.errors import TetherError
+from tether.training.loop import Epoch
+
+VALUES = ("critic/q", "critic/target", "actor/q")
+
+
+class Diverged(TetherError):
+    """The critic left all bounds. The run's last checkpoint is from before."""
+
+
+def all_finite(tree: Any) -> bool:
+    """Whether no array of a pytree has a NaN or an infinity."""
+    return all(bool(np.isfinite(leaf).all()) for leaf in jax.tree.leaves(tree))
+
+
+def check_finite(epoch: Epoch, agent: Agent, value_limit: float, where: str, last_good: int | None = None) -> None:
+    """Raise `Diverged` where a metric or a weight is not a number or a Q-value has passed the limit.
+
+    `where` names the run. Of seeds that are trained together, those that have diverged are named.
+    """
+    keep = f"last good checkpoint: step {last_good}" if last_good else "there is no checkpoint yet"
+
+    def at(broken: Any) -> str:
+        seeds = np.flatnonzero(broken) if np.ndim(broken) else ()
+        which = f", seed {', '.join(map(str, seeds))} of {np.size(broken)}" if len(seeds) else ""
+        return f"at step {epoch.step} (run {where}{which})"
+
+    for name, value in epoch.metrics.items():
+        broken = ~np.isfinite(value)
+        if np.any(broken):
+            raise Diverged(f"{name} is {_first(value, broken)} {at(broken)}; {keep}")
+    if not all_finite(epoch.state):  # the metrics of an update are from before its last step
+        raise Diverged(f"a weight of the agent is NaN or infinite {at(_broken_seeds(epoch))}; {keep}")
+    for name in VALUES:
+        value = epoch.metrics.get(name, 0.0)
+        broken = np.abs(value) > value_limit
+        if np.any(broken):
+            setting = agent.traits.holding_setting
+            advice = f" A larger agent.{setting} holds it;" if setting else ""
+            raise Diverged(
+                f"{name} is {_first(value, broken):.3g} {at(broken)}, past training.value_limit {value_limit:g}: "
+                f"the critic is exploding; {keep}.{advice} training.value_limit=inf lets it run on"
+            )
+
+
+def _first(value: Any, broken: Any) -> float:
+    return float(np.asarray(value)[broken].ravel()[0])
+
+
+def _broken_seeds(epoch: Epoch) -> Any:
+    """Which seeds have a broken weight, where metrics show that there are several; else that it is so."""
+    seeds = max((np.shape(value) for value in epoch.metrics.values()), key=len, default=())
+    if not seeds:
+        return True
+    leaves = [np.asarray(leaf).reshape(seeds[0], -1) for leaf in jax.tree.leaves(epoch.state)]
+    return np.any([~np.isfinite(leaf).all(axis=1) for leaf in leaves], axis=0)

@@ -1,0 +1,96 @@
+"""An agent with its data and its penalty, ready to learn: the same for a run, a notebook and the lab."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+import jax
+import numpy as np
+
+from tether.agents import Agent, check_actions, check_bonus, critic_steps
+from tether.bonuses import FrozenBonus, NoBonus
+from tether.data.columns import with_columns
+from tether.data.dataset import Dataset
+from tether.data.provenance import imported_columns
+from tether.errors import TetherError
+from tether.optimisation import copy_of
+from tether.policies import Policy
+from tether.training.fit import FittedBonus
+from tether.training.loop import Epoch, agent_epoch, fresh_state, learn, run_keys
+from tether.training.sources import Rows
+from tether.types import Problem
+
+MOMENT_ROWS = 100_000  # of rows that are streamed: enough for an agent's moments of the observations
+
+
+class Lesson:
+    """`dataset` has its rewards scaled already; without a bonus nothing holds the agent to the data.
+
+    `reward_penalty` bonuses are subtracted from each recorded reward: the paper's naive form.
+    """
+
+    def __init__(
+        self, agent: Agent, dataset: Dataset, bonus: FittedBonus | None, seed: int, steps: int, reward_penalty: float = 0.0
+    ) -> None:
+        check_lesson(agent, dataset, bonus)
+        self.agent, self.dataset, self.steps = agent, dataset, steps
+        self.penalty = FrozenBonus(NoBonus(), (), dataset.spec) if bonus is None else bonus.penalty
+        self._key_init, self._key = run_keys(seed)
+        transitions = with_columns(dataset, agent.traits.columns, agent.discount)
+        if bonus is not None and reward_penalty:
+            penalties = bonus.novelty(np.asarray(transitions.observation), np.asarray(transitions.action))
+            transitions = transitions._replace(reward=transitions.reward - np.float32(reward_penalty) * penalties)
+        self._rows = Rows(transitions)
+
+    def fresh(self) -> Any:
+        """The agent's state before its first update."""
+        return fresh_state(self.agent, self._key_init, Problem(self.dataset.spec, self._rows.sample(MOMENT_ROWS), self.steps))
+
+    def epochs(self, state: Any, start: int, epoch_steps: int) -> Iterator[Epoch]:
+        """See `learn`."""
+        return learn(
+            self.agent,
+            state,
+            self._rows,
+            self._key,
+            start=start,
+            end=self.steps,
+            epoch_steps=epoch_steps,
+            stride=critic_steps(self.agent),
+            given=(self.penalty,),
+            compiled=agent_epoch,
+        )
+
+    def policy(self, state: Any, name: str, step: int, env_id: str | None) -> Policy:
+        """One of the agent's policies, to ship. It is a copy: the state that it is part of is donated to the next epoch."""
+        about: dict[str, Any] = {
+            "dataset": self.dataset.name,
+            "dataset_sha256": self.dataset.sha256,
+            "env_id": env_id,
+            "step": step,
+            "policy": name,
+        }
+        columns = imported_columns(self.dataset.provenance)
+        if columns is not None:  # without them nobody knows which number of an observation is which
+            about["columns"] = columns
+        return Policy(copy_of(self.agent.policies(state, self.penalty)[name]), self.dataset.spec, about)
+
+    def close(self) -> None:
+        self._rows.close()
+
+
+def check_lesson(agent: Agent, dataset: Dataset, bonus: FittedBonus | None) -> None:
+    """Refuse parts that do not fit each other."""
+    check_actions(agent, dataset.spec)
+    if bonus is not None:
+        check_bonus(agent, bonus.bonus)
+        if bonus.spec != dataset.spec:
+            raise TetherError(f"the bonus was fitted for {bonus.spec}, the dataset has {dataset.spec}")
+
+
+@partial(jax.jit, static_argnames="agent")
+def value_of(agent: Agent, state: Any, policy: Any, observation: jax.Array) -> jax.Array | None:
+    """What the agent believes that its policy is worth from these observations on, if it believes anything."""
+    return agent.value(state, observation, policy(observation))

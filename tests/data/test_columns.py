@@ -1,0 +1,63 @@
+"""Columns that follow from the episodes, by hand: two episodes, of three rows and of two."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tether.data.columns import COLUMNS, with_columns
+from tether.data.dataset import Dataset
+from tether.errors import TetherError
+from tether.types import Batch, Spec
+
+
+@pytest.fixture
+def dataset() -> Dataset:
+    number = np.arange(5, dtype=np.float32)
+    pair = np.stack([number, number], axis=1)
+    reward = np.array([1.0, 2.0, 4.0, 8.0, 16.0], np.float32)
+    terminated = np.array([0.0, 0.0, 1.0, 0.0, 0.0], np.float32)
+    rows = Batch(pair, 10.0 * number[:, None], reward, pair, terminated)
+    truncated = np.array([False] * 4 + [True])
+    return Dataset(rows, truncated, np.array([3, 5]), np.array([7.0, 24.0]), Spec(2, (-1.0,), (1.0,)), "two", None, "0" * 64)
+
+
+def test_the_next_action_is_that_of_the_next_row_of_the_episode(dataset: Dataset):
+    rows = with_columns(dataset, ("next_action", "has_next_action"), 0.5)
+    np.testing.assert_array_equal(rows.next_action[:, 0], [10.0, 20.0, 20.0, 40.0, 40.0])  # at an end, the row's own
+    np.testing.assert_array_equal(rows.has_next_action, [1.0, 1.0, 0.0, 1.0, 0.0])
+
+
+def test_the_return_to_go_is_discounted_and_stays_within_the_episode(dataset: Dataset):
+    # 1 + 0.5 (2 + 0.5 * 4) = 3;  2 + 0.5 * 4 = 4;  4.   8 + 0.5 * 16 = 16;  16.
+    np.testing.assert_allclose(with_columns(dataset, ("return_to_go",), 0.5).return_to_go, [3.0, 4.0, 4.0, 16.0, 16.0])
+
+
+def test_the_rank_is_the_share_of_better_episodes(dataset: Dataset):
+    np.testing.assert_array_equal(with_columns(dataset, ("episode_rank",), 0.5).episode_rank, [0.5, 0.5, 0.5, 0.0, 0.0])
+
+
+def test_what_is_not_asked_for_is_not_made(dataset: Dataset):
+    assert with_columns(dataset, (), 0.5)._fields == Batch._fields
+    asked = with_columns(dataset, ("return_to_go",), 0.5)
+    assert asked._fields == (*Batch._fields, "return_to_go")
+    assert asked.action is dataset.transitions.action
+
+
+def test_every_column_has_a_row_for_each_transition_in_float32(dataset: Dataset):
+    for column in with_columns(dataset, tuple(COLUMNS), 0.5)[5:]:
+        assert (len(column), column.dtype) == (5, np.float32)
+
+
+def test_a_column_that_there_is_not_is_refused(dataset: Dataset):
+    with pytest.raises(TetherError, match=r"^there is no column next_acton to derive from a dataset; did you mean next_action"):
+        with_columns(dataset, ("next_acton",), 0.5)
+
+
+def test_next_actions_of_rows_on_disk_stay_there(dataset: Dataset, tmp_path):
+    np.save(tmp_path / "action.npy", dataset.transitions.action)
+    mapped = np.load(tmp_path / "action.npy", mmap_mode="r")
+    on_disk = Dataset(**vars(dataset) | {"transitions": dataset.transitions._replace(action=mapped)})
+    column = with_columns(on_disk, ("next_action",), 0.5).next_action
+    assert not isinstance(column, np.ndarray)
+    np.testing.assert_array_equal(column[np.array([0, 4])], [[10.0], [40.0]])

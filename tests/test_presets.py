@@ -1,0 +1,32 @@
+"""What a preset sets, for whom, and what is said about it."""
+
+from __future__ import annotations
+
+from tether.environments.tasks import find_task
+from tether.presets import explanations, rules_for
+
+HOPPER, PEN = find_task("Hopper-v5"), find_task("AdroitHandPen-v1")
+
+
+def settings(preset: str, agent: str, task) -> dict[str, float]:
+    return {name: value for rule in rules_for(preset, agent, task) for name, value in rule.settings.items()}
+
+
+def test_the_paper_s_weights_are_td3_s_by_group():
+    assert settings("paper", "td3", HOPPER) == {"agent.bonus_weight_actor": 5.0, "agent.bonus_weight_critic": 1.0}
+    assert settings("paper", "td3", PEN) == {"agent.bonus_weight_actor": 10.0, "agent.bonus_weight_critic": 10.0}
+    assert settings("paper", "td3", None) == settings("paper", "bc", HOPPER) == {}
+
+
+def test_quick_is_the_paper_s_and_shorter():
+    assert settings("quick", "td3", HOPPER) == {"training.steps": 50_000} | settings("paper", "td3", HOPPER)
+
+
+def test_only_what_the_task_decided_and_the_user_did_not_is_said():
+    assert explanations("quick", "td3", "cvae", HOPPER, {}) == [
+        "agent.bonus_weight_actor 5 and agent.bonus_weight_critic 1: the paper's for locomotion such as hopper"
+    ]
+    assert explanations("quick", "td3", "none", HOPPER, {}) == []
+    assert explanations("quick", "td3", "cvae", None, {}) == []
+    assert explanations("quick", "td3", "cvae", HOPPER, {"agent.bonus_weight_critic": "2"}) == []
+    assert len(explanations("quick", "td3", "rnd", HOPPER, {})) == 2

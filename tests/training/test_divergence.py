@@ -1,0 +1,78 @@
+"""When a run stops by itself."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tether import BC, DQN, TD3
+from tether.training.divergence import Diverged, all_finite, check_finite
+from tether.training.loop import Epoch
+
+
+def check(
+    metrics: dict[str, Any], weights: Any = (), value_limit: float = 10.0, last_good: int | None = 400, agent: Any = TD3
+) -> None:
+    check_finite(Epoch(500, weights, metrics), agent(), value_limit, "hopper-s3", last_good)
+
+
+def test_numbers_within_bounds_pass():
+    check({"critic/loss": 1e30, "critic/q": 10.0, "actor/q": -10.0})
+    check({"actor/loss": 1.0})  # an agent without a critic
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+def test_a_metric_that_is_not_a_number_stops_the_run(value: float):
+    with pytest.raises(Diverged) as raised:
+        check({"critic/loss": value})
+    assert str(raised.value) == f"critic/loss is {value} at step 500 (run hopper-s3); last good checkpoint: step 400"
+
+
+@pytest.mark.parametrize("name", ["critic/q", "critic/target", "actor/q"])
+@pytest.mark.parametrize("value", [1234.5, -1234.5])
+def test_a_value_past_the_limit_stops_the_run(name: str, value: float):
+    with pytest.raises(Diverged) as raised:
+        check({name: value}, last_good=None)
+    sign = "-" if value < 0 else ""
+    assert str(raised.value) == (
+        f"{name} is {sign}1.23e+03 at step 500 (run hopper-s3), past training.value_limit 10: the critic is exploding; "
+        "there is no checkpoint yet. A larger agent.bonus_weight_critic holds it; training.value_limit=inf lets it run on"
+    )
+
+
+def test_no_limit_lets_any_number_pass_and_nothing_else():
+    check({"critic/q": 1e38}, value_limit=math.inf)
+    with pytest.raises(Diverged, match="critic/q is inf"):
+        check({"critic/q": math.inf}, value_limit=math.inf)
+
+
+def test_a_weight_that_is_not_a_number_stops_the_run_before_a_metric_shows_it():
+    with pytest.raises(Diverged) as raised:
+        check({"critic/loss": 1.0}, weights={"actor": np.array([1.0, np.inf])})
+    assert str(raised.value) == (
+        "a weight of the agent is NaN or infinite at step 500 (run hopper-s3); last good checkpoint: step 400"
+    )
+
+
+def test_finite_is_said_of_whole_trees():
+    assert all_finite({"a": [np.zeros(2), 1.0], "count": np.array(3, np.int32), "none": None})
+    assert not all_finite({"a": [np.zeros(2), np.array([0.0, np.nan])]})
+
+
+@pytest.mark.parametrize(("agent", "advice"), [(DQN, " A larger agent.bonus_weight holds it;"), (BC, "")])
+def test_advice_names_a_setting_that_the_agent_has(agent: type, advice: str):
+    with pytest.raises(Diverged) as raised:
+        check({"critic/q": 1e3}, agent=agent)
+    assert str(raised.value).endswith(f"last good checkpoint: step 400.{advice} training.value_limit=inf lets it run on")
+
+
+def test_of_several_seeds_those_that_diverged_are_named():
+    with pytest.raises(Diverged, match=r"^critic/loss is nan at step 500 \(run hopper-s3, seed 1, 3 of 4\); last good"):
+        check({"critic/loss": np.array([1.0, np.nan, 2.0, np.nan])})
+    with pytest.raises(Diverged, match=r"^critic/q is -50 at step 500 \(run hopper-s3, seed 2 of 3\), past"):
+        check({"critic/q": np.array([1.0, 2.0, -50.0])})
+    with pytest.raises(Diverged, match=r"^a weight of the agent is NaN or infinite at step 500 \(run hopper-s3, seed 0 of 2\);"):
+        check({"critic/loss": np.zeros(2)}, weights={"actor": np.array([[np.inf, 0.0], [0.0, 0.0]])})
