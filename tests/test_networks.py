@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from tether.networks import MLP, Critics, LayerNorm, Scaler, elu, make_critics, make_mlp, scale_to_bounds
+from tether.networks import MLP, Critics, LayerNorm, Layers, Scaler, elu, make_critics, make_mlp, scale_to_bounds
 from tether.policies import Deterministic
 from tether.policies.deterministic import make_deterministic
 from tether.types import Spec
@@ -58,7 +58,7 @@ def test_layer_norm_stands_between_the_first_product_and_its_activation():
 
 
 def test_fresh_layers_fill_one_over_root_of_inputs_either_way():
-    network = make_mlp(jax.random.key(0), 4, (100,), 100, ("tanh", "none"))
+    network = make_mlp(jax.random.key(0), 4, Layers((100,), ("tanh",)), 100)
     assert [weight.shape for weight in network.weights] == [(4, 100), (100, 100)]
     assert [bias.shape for bias in network.biases] == [(100,), (100,)]
     for bound, weight, bias in zip([1 / 2, 1 / 10], network.weights, network.biases, strict=True):
@@ -69,7 +69,7 @@ def test_fresh_layers_fill_one_over_root_of_inputs_either_way():
 
 
 def test_fresh_layer_norm_does_nothing_but_normalise():
-    network = make_mlp(jax.random.key(0), 4, (), 100, ("none",), layer_norm=True)
+    network = make_mlp(jax.random.key(0), 4, Layers((), layer_norm=True), 100)
     np.testing.assert_array_equal(network.norm.scale, np.ones(100))
     np.testing.assert_array_equal(network.norm.offset, np.zeros(100))
 
@@ -98,7 +98,7 @@ def test_an_actor_is_tanh_scaled_to_the_bounds():
 
 
 def test_a_fresh_actor_ends_in_tanh():
-    actor = jax.eval_shape(lambda key: make_deterministic(key, SPEC, (16, 16), ("tanh", "elu")), jax.random.key(0))
+    actor = jax.eval_shape(lambda key: make_deterministic(key, SPEC, Layers((16, 16), ("tanh", "elu"))), jax.random.key(0))
     assert actor.network.activations == ("tanh", "elu", "tanh")
     assert (actor.low, actor.high) == (SPEC.action_low, SPEC.action_high)
 
@@ -113,7 +113,7 @@ def test_critics_give_a_row_each_and_the_first_is_row_zero():
 
 
 def test_fresh_critics_differ_from_each_other():
-    critics = make_critics(jax.random.key(0), SPEC, 2, (), ())
+    critics = make_critics(jax.random.key(0), SPEC, 2, Layers(()))
     values = critics(jnp.ones((4, 3)), jnp.ones((4, 2)))
     assert values.shape == (2, 4)
     assert abs(float(values[0, 0] - values[1, 0])) > 1e-3

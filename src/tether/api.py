@@ -43,14 +43,15 @@ def train(
     policy: str | None = None,
     on_epoch: OnEpoch | None = None,
     epoch_steps: int = TrainingConfig.log_every,
-    reward_scaling: str = TrainingConfig.reward_scaling,
+    reward_scaling: str | None = None,
     reward_penalty: float = TrainingConfig.reward_penalty,
     show: bool = False,
 ) -> Policy:
     """Train an agent held to the data by `bonus` (none: nothing holds it) and return its policy.
 
-    Rewards are scaled here (`tether.data.transforms.normalise_rewards`); give the dataset as it was loaded. `policy` is one of
-    the agent's, its main one if not given. `on_epoch` is called every `epoch_steps` steps, for one's own metrics or evaluations.
+    Rewards are scaled here, as the agent's paper does unless `reward_scaling` says `range` or `divide`
+    (`tether.data.transforms.normalise_rewards`); give the dataset as it was loaded. `policy` is one of the agent's, its main one
+    if not given. `on_epoch` is called every `epoch_steps` steps, for one's own metrics or evaluations.
     """
     settings.check(agent, "agent")
     check_lesson(agent, dataset, bonus)
@@ -60,7 +61,7 @@ def train(
     name = policy or agent.traits.main_policy
     if name not in agent.traits.policies:
         raise TetherError(f"the agent has no policy {name!r}; it has {', '.join(agent.traits.policies)}")
-    scaled, _ = normalise_rewards(dataset, reward_scaling)
+    scaled, _ = normalise_rewards(dataset, reward_scaling or agent.traits.reward_scaling)
     with (
         closing(Lesson(agent, scaled, bonus, seed, steps, reward_penalty)) as lesson,
         progress("training", steps, enabled=show) as bar,

@@ -27,7 +27,7 @@ class TrainingConfig:
     evaluate_every: Size = 5_000
     checkpoint_every: Size = 5_000
     reward_penalty: Amount = 0.0  # bonuses subtracted from each recorded reward: the paper's naive form, to compare with
-    reward_scaling: Literal["auto", "range", "divide"] = "auto"  # to [0, 1], or zero kept; auto: range, divide if discrete
+    reward_scaling: Literal["auto", "range", "divide"] = "auto"  # to [0, 1], or zero kept; auto: the agent's own
     value_limit: Amount = (
         1e5  # stop when |Q| passes it; scaled rewards are at most 1, so a sound |Q| is below 1 / (1 - discount) = 100
     )
@@ -65,6 +65,12 @@ class RunConfig:
         """Which of the agent's policies is the run's own."""
         return self.evaluation.policy or self.agent.traits.main_policy
 
+    @property
+    def reward_scaling(self) -> str:
+        """The agent's own, unless the run asks for another."""
+        asked = self.training.reward_scaling
+        return self.agent.traits.reward_scaling if asked == "auto" else asked
+
 
 REGISTRIES = {"agent": AGENTS, "bonus": BONUSES}
 SECTIONS = ("agent", "bonus", "training", "evaluation")
@@ -74,19 +80,20 @@ def make_config(
     dataset: str,
     env_id: str | None = None,
     agent: str = "td3",
-    bonus: str = "cvae",
+    bonus: str | None = None,
     preset: str = PRESETS[0],
     seed: int = 0,
     overrides: dict[str, Any] | None = None,
 ) -> RunConfig:
     """The preset for this agent and the task of the environment, with the overrides on top.
 
-    Overrides are by dotted name, such as `agent.bonus_weight_actor`; text is read as the type of the setting.
+    Without a bonus it has the agent's usual one. Overrides are by dotted name, such as `agent.bonus_weight_actor`; text is read
+    as the type of the setting.
     """
     if preset not in PRESETS:
         raise TetherError(f"no preset {preset!r}{did_you_mean(preset, PRESETS)}")
-    kinds = settings.choose(AGENTS, agent, "agent"), settings.choose(BONUSES, bonus, "bonus")
-    config = RunConfig(dataset, kinds[0](), kinds[1](), seed=seed)
+    learns = settings.choose(AGENTS, agent, "agent")()
+    config = RunConfig(dataset, learns, settings.choose(BONUSES, bonus or learns.traits.usual_bonus, "bonus")(), seed=seed)
     chosen = {name: value for rule in rules_for(preset, agent, find_task(env_id)) for name, value in rule.settings.items()}
     for name, value in (chosen | (overrides or {})).items():
         config = override(config, name, value)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import equinox as eqx
 import jax
@@ -90,26 +90,28 @@ class LayerNorm(eqx.Module):
         return centred * jax.lax.rsqrt(variance + 1e-5) * self.scale[None, :] + self.offset[None, :]
 
 
-def make_mlp(
-    key: Key,
-    input_size: int,
-    hidden_sizes: tuple[int, ...],
-    output_size: int,
-    activations: tuple[str, ...],
-    layer_norm: bool = False,
-    scaler: Scaler | None = None,
-) -> MLP:
+class Layers(NamedTuple):
+    """The hidden layers of a network."""
+
+    sizes: tuple[int, ...]
+    activations: tuple[str, ...] | None = None  # of each; None: relu
+    layer_norm: bool = False
+    scaler: Scaler | None = None  # of observations, which come first among the inputs
+
+
+def make_mlp(key: Key, inputs: int, layers: Layers, outputs: int, last: str = "none") -> MLP:
     """Weights and biases uniform in ±1/sqrt(inputs): PyTorch's default, which TD3's and BCQ's authors used."""
-    sizes = (input_size, *hidden_sizes, output_size)
+    sizes = (inputs, *layers.sizes, outputs)
     weights, biases = [], []
-    for layer, (inputs, outputs) in enumerate(itertools.pairwise(sizes)):
+    for layer, (before, after) in enumerate(itertools.pairwise(sizes)):
         key_weight, key_bias = jax.random.split(jax.random.fold_in(key, layer))
-        bound = 1.0 / math.sqrt(inputs)
-        weights.append(jax.random.uniform(key_weight, (inputs, outputs), minval=-bound, maxval=bound))
-        biases.append(jax.random.uniform(key_bias, (outputs,), minval=-bound, maxval=bound))
-    norm = LayerNorm(jnp.ones(sizes[1]), jnp.zeros(sizes[1])) if layer_norm else None
+        bound = 1.0 / math.sqrt(before)
+        weights.append(jax.random.uniform(key_weight, (before, after), minval=-bound, maxval=bound))
+        biases.append(jax.random.uniform(key_bias, (after,), minval=-bound, maxval=bound))
+    norm = LayerNorm(jnp.ones(sizes[1]), jnp.zeros(sizes[1])) if layers.layer_norm else None
+    activations = ("relu",) * len(layers.sizes) if layers.activations is None else layers.activations
     # A copy: a donated state must not hold the same buffer twice, and an agent has several networks.
-    return MLP(tuple(weights), tuple(biases), norm, activations, jax.tree.map(jnp.copy, scaler))
+    return MLP(tuple(weights), tuple(biases), norm, (*activations, last), jax.tree.map(jnp.copy, layers.scaler))
 
 
 class ImageMLP(eqx.Module):
@@ -141,19 +143,10 @@ PATCH, FILTERS = 3, 16
 Network: TypeAlias = MLP | ImageMLP
 
 
-def make_network(
-    key: Key,
-    spec: Spec,
-    extra: int,
-    hidden_sizes: tuple[int, ...],
-    output_size: int,
-    activations: tuple[str, ...],
-    layer_norm: bool = False,
-    scaler: Scaler | None = None,
-) -> Network:
+def make_network(key: Key, spec: Spec, extra: int, layers: Layers, outputs: int, last: str = "none") -> Network:
     """Of an observation and `extra` more numbers: an MLP, behind a convolution where observations are images."""
     if not spec.observation_shape:
-        return make_mlp(key, spec.observation_size + extra, hidden_sizes, output_size, activations, layer_norm, scaler)
+        return make_mlp(key, spec.observation_size + extra, layers, outputs, last)
     height, width, channels = spec.observation_shape
     key_weight, key_bias, key_dense = jax.random.split(key, 3)
     inputs = PATCH * PATCH * channels
@@ -162,7 +155,7 @@ def make_network(
     return ImageMLP(
         filters=jax.random.uniform(key_weight, (inputs, FILTERS), minval=-bound, maxval=bound),
         filter_biases=jax.random.uniform(key_bias, (FILTERS,), minval=-bound, maxval=bound),
-        dense=make_mlp(key_dense, features + extra, hidden_sizes, output_size, activations, layer_norm),
+        dense=make_mlp(key_dense, features + extra, layers, outputs, last),
         shape=(height, width, channels),
     )
 
@@ -182,21 +175,17 @@ class Critics(eqx.Module):
         return self.each[0](jnp.concatenate([observation, action], axis=-1))[:, 0]
 
 
-def make_critics(
-    key: Key,
-    spec: Spec,
-    number: int,
-    hidden_sizes: tuple[int, ...],
-    activations: tuple[str, ...],
-    layer_norm: bool = False,
-    scaler: Scaler | None = None,
-) -> Critics:
+def make_critics(key: Key, spec: Spec, number: int, layers: Layers) -> Critics:
     inputs = spec.observation_size + spec.action_size
-    keys = jax.random.split(key, number)
-    return Critics(tuple(make_mlp(key, inputs, hidden_sizes, 1, (*activations, "none"), layer_norm, scaler) for key in keys))
+    return Critics(tuple(make_mlp(one, inputs, layers, 1) for one in jax.random.split(key, number)))
 
 
 def scale_to_bounds(unit: jax.Array, low: tuple[float, ...], high: tuple[float, ...]) -> jax.Array:
     """From [-1, 1] to [low, high] in each of the last axis' dimensions."""
     bottom, top = jnp.asarray(low)[None, :], jnp.asarray(high)[None, :]
     return bottom + (unit + 1.0) * 0.5 * (top - bottom)
+
+
+def half_range(low: tuple[float, ...], high: tuple[float, ...]) -> jax.Array:
+    """The unit in which noise and distances of actions are the same for all bounds: `(1, A)`."""
+    return 0.5 * (jnp.asarray(high) - jnp.asarray(low))[None, :]

@@ -25,6 +25,7 @@ from problems import (
 
 from tether.bonuses import BONUSES, GRADIENT, LOG_PROBABILITY, SAMPLES, VALUE
 from tether.data.transforms import split_episodes
+from tether.networks import Layers
 from tether.optimisation import ADAM
 from tether.policies import Deterministic, act
 from tether.policies.deterministic import make_deterministic
@@ -126,7 +127,7 @@ def test_an_actor_that_minimises_only_the_bonus_finds_the_actions_of_the_data(na
     @jax.jit
     def probe(key: Key) -> tuple[Deterministic, Deterministic]:
         key_actor, key_steps = jax.random.split(key)
-        first = make_deterministic(key_actor, SPEC, (16,), ("tanh",))
+        first = make_deterministic(key_actor, SPEC, Layers((16,), ("tanh",)))
 
         def step(carry: Any, number: jax.Array) -> tuple[Any, None]:
             actor, optimiser = carry

@@ -10,6 +10,7 @@ from safetensors.numpy import load_file, save_file
 import tether
 from tether import storage
 from tether.errors import TetherError
+from tether.networks import Layers
 from tether.policies import Policy, load_policy
 from tether.policies.deterministic import make_deterministic
 from tether.types import Spec
@@ -19,7 +20,7 @@ OBSERVATIONS = np.random.default_rng(0).normal(size=(5, 3)).astype(np.float32)
 
 
 def policy(layer_norm: bool = False, hidden_sizes: tuple[int, ...] = (8, 6)) -> Policy:
-    actor = make_deterministic(jax.random.key(1), SPEC, hidden_sizes, ("tanh", "elu"), layer_norm)
+    actor = make_deterministic(jax.random.key(1), SPEC, Layers(hidden_sizes, ("tanh", "elu"), layer_norm))
     return Policy(actor, SPEC, {"dataset": "hopper", "step": 7})
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from tether.bonuses.cvae import CVAE, CVAENetworks
 from tether.errors import TetherError
-from tether.networks import MLP, Critics, Scaler, make_critics, make_mlp
+from tether.networks import MLP, Critics, Layers, Scaler, make_critics, make_mlp
 from tether.policies import POLICIES, BestOfSamples, Greedy, Policy, SquashedGaussian, describe, load_policy, rebuilt
 from tether.policies.deterministic import make_deterministic
 from tether.policies.gaussian import make_squashed_gaussian
@@ -28,14 +28,14 @@ def best_of_samples() -> BestOfSamples:
     keys = jax.random.split(jax.random.key(3), 3)
     rows = Batch(*(jnp.zeros((2, *shape)) for shape in row_shapes(SPEC)))
     generator = CVAE(hidden_sizes=(8, 8), latent_size=4).init(keys[0], Problem(SPEC, rows)).networks
-    perturbation = make_mlp(keys[1], 5, (8,), 2, ("relu", "tanh"))
-    return BestOfSamples(generator, make_critics(keys[2], SPEC, 2, (8,), ("relu",)), perturbation, latent_size=4, samples=6)
+    perturbation = make_mlp(keys[1], 5, Layers((8,)), 2, "tanh")
+    return BestOfSamples(generator, make_critics(keys[2], SPEC, 2, Layers((8,))), perturbation, latent_size=4, samples=6)
 
 
 MADE = {
-    "deterministic": (make_deterministic(jax.random.key(0), SPEC, (8,), ("tanh",), True, SCALER), SPEC),
-    "greedy": (Greedy(make_mlp(jax.random.key(1), 3, (8,), 2, ("relu", "none"), False, SCALER)), CHOICES),
-    "squashed-gaussian": (make_squashed_gaussian(jax.random.key(2), SPEC, (8,), ("relu",), False, SCALER), SPEC),
+    "deterministic": (make_deterministic(jax.random.key(0), SPEC, Layers((8,), ("tanh",), True, SCALER)), SPEC),
+    "greedy": (Greedy(make_mlp(jax.random.key(1), 3, Layers((8,), scaler=SCALER), 2)), CHOICES),
+    "squashed-gaussian": (make_squashed_gaussian(jax.random.key(2), SPEC, Layers((8,), scaler=SCALER)), SPEC),
     "best-of-samples": (best_of_samples(), SPEC),
 }
 every_kind = pytest.mark.parametrize("kind", POLICIES)

@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from tether.networks import Critics, make_critics, observation_scaler
+from tether.networks import Critics, Layers, make_critics, observation_scaler
 from tether.optimisation import copy_of, mix
 from tether.policies.deterministic import Deterministic, make_deterministic
 from tether.types import Batch, Key, Metrics, Penalty, Problem
@@ -40,12 +40,12 @@ class ActorCriticState(NamedTuple):
 ActorCritic: TypeAlias = Any
 
 
-def start(agent: ActorCritic, key: Key, problem: Problem, activations: tuple[str, ...]) -> ActorCriticState:
+def start(agent: ActorCritic, key: Key, problem: Problem, activations: tuple[str, ...] | None = None) -> ActorCriticState:
     key_actor, key_critics = jax.random.split(key)
     scaler = observation_scaler(problem, agent.normalise_observations)
-    shape = agent.hidden_sizes, activations, agent.layer_norm, scaler
-    actor = make_deterministic(key_actor, problem.spec, *shape)
-    critics = make_critics(key_critics, problem.spec, 2, *shape)
+    layers = Layers(agent.hidden_sizes, activations, agent.layer_norm, scaler)
+    actor = make_deterministic(key_actor, problem.spec, layers)
+    critics = make_critics(key_critics, problem.spec, 2, layers)
     updates = problem.steps // agent.batch_shape[0]
     return ActorCriticState(
         actor=actor,

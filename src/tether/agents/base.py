@@ -25,6 +25,8 @@ class AgentTraits:
     actions: tuple[str, ...] = ("continuous",)  # the kinds it can learn: continuous, discrete
     requires: frozenset[str] = frozenset({VALUE, GRADIENT})  # of a bonus
     holding_setting: str = ""  # the one to raise where its Q-values explode
+    usual_bonus: str = "cvae"  # where none is asked for
+    reward_scaling: str = "auto"  # where none is asked for: its paper's, see `normalise_rewards`
     columns: tuple[str, ...] = ()  # of its batches, besides those of `Batch`: see `tether.data.columns`
 
 

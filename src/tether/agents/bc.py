@@ -16,7 +16,7 @@ import optax
 from tether.agents.actor_critic import batch_number, data_distance
 from tether.agents.base import AgentTraits
 from tether.bonuses.base import VALUE
-from tether.networks import make_network, observation_scaler
+from tether.networks import Layers, make_network, observation_scaler
 from tether.optimisation import ADAM, Optimiser, copy_of, mix
 from tether.policies.deterministic import Deterministic, make_deterministic
 from tether.policies.greedy import Greedy
@@ -39,7 +39,7 @@ class BC:
     """TD3's actor and optimiser, so that the difference between the two is the method and not the network."""
 
     traits: ClassVar[AgentTraits] = AgentTraits(
-        policies=("online", "target"), actions=("continuous", "discrete"), requires=frozenset({VALUE})
+        policies=("online", "target"), actions=("continuous", "discrete"), requires=frozenset({VALUE}), usual_bonus="none"
     )
     gone: ClassVar[tuple[str, ...]] = ("ema_mix", "ema_actor")  # of earlier versions: a setting, a part of the state
     discount: ClassVar[float] = 0.99  # it has no values; its episodes are weighed as those of agents that have
@@ -79,10 +79,10 @@ class BC:
 
 def make_cloner(agent: BC, key: Key, problem: Problem) -> Cloner:
     spec, scaler = problem.spec, observation_scaler(problem, agent.normalise_observations)
-    if not spec.discrete:
-        return make_deterministic(key, spec, agent.hidden_sizes, ACTIVATIONS, agent.layer_norm, scaler)
-    activations = (*ACTIVATIONS, "none")
-    return Greedy(make_network(key, spec, 0, agent.hidden_sizes, spec.action_size, activations, agent.layer_norm, scaler))
+    layers = Layers(agent.hidden_sizes, ACTIVATIONS, agent.layer_norm, scaler)
+    if spec.discrete:
+        return Greedy(make_network(key, spec, 0, layers, spec.action_size))
+    return make_deterministic(key, spec, layers)
 
 
 def cloning_loss(actor: Cloner, observation: jax.Array, recorded: jax.Array) -> tuple[jax.Array, jax.Array]:

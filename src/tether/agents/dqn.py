@@ -21,7 +21,7 @@ import optax
 from tether.agents.actor_critic import batch_number, bellman_target, data_distance, squared_td_error
 from tether.agents.base import AgentTraits
 from tether.bonuses.base import VALUE, novelties
-from tether.networks import Network, make_network, observation_scaler
+from tether.networks import Layers, Network, make_network, observation_scaler
 from tether.optimisation import ADAM, Optimiser, copy_of, mix
 from tether.policies.greedy import Greedy
 from tether.settings import Amount, Share, ShareBelowOne, Size
@@ -64,8 +64,7 @@ class DQN:
 
     def init(self, key: Key, problem: Problem) -> DQNState:
         spec, scaler = problem.spec, observation_scaler(problem, self.normalise_observations)
-        activations = (*("relu",) * len(self.hidden_sizes), "none")
-        q = make_network(key, spec, 0, self.hidden_sizes, spec.action_size, activations, scaler=scaler)
+        q = make_network(key, spec, 0, Layers(self.hidden_sizes, scaler=scaler), spec.action_size)
         return DQNState(q, copy_of(q), copy_of(q), self.optimiser.start(q, self.learning_rate, problem.steps))
 
     def update(self, state: DQNState, batches: Batch, key: Key, penalty: Penalty) -> tuple[DQNState, Metrics]:

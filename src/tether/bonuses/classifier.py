@@ -19,7 +19,7 @@ import jax.numpy as jnp
 import optax
 
 from tether.bonuses.base import BonusTraits
-from tether.networks import Network, Scaler, make_network, make_scalers
+from tether.networks import Layers, Network, Scaler, make_network, make_scalers
 from tether.optimisation import ADAM
 from tether.settings import Amount, Seed, Share, ShareBelowOne, Size, Steps
 from tether.types import Batch, Key, Metrics, Problem
@@ -62,10 +62,9 @@ class Classifier:
 
     def init(self, key: Key, problem: Problem) -> ClassifierFitting:
         spec, rows = problem.spec, problem.rows
-        activations = (*("relu",) * len(self.hidden_sizes), "none")
         observation, action = make_scalers(spec, rows.observation, rows.action)
         networks = ClassifierNetworks(
-            logit=make_network(key, spec, spec.action_size, self.hidden_sizes, 1, activations),
+            logit=make_network(key, spec, spec.action_size, Layers(self.hidden_sizes), 1),
             observation=observation,
             action=action,
             low=jnp.asarray(spec.action_low),

@@ -22,7 +22,7 @@ import jax.numpy as jnp
 import optax
 
 from tether.bonuses.base import GRADIENT, SAMPLES, VALUE, BonusTraits
-from tether.networks import Network, make_network, scale_to_bounds
+from tether.networks import Layers, Network, make_network, scale_to_bounds
 from tether.optimisation import ADAM
 from tether.settings import Amount, Seed, ShareBelowOne, Size, Steps
 from tether.types import Batch, Key, Metrics, Problem
@@ -75,16 +75,9 @@ class CVAE:
     def init(self, key: Key, problem: Problem) -> CVAEFitting:
         spec = problem.spec
         key_encoder, key_decoder = jax.random.split(key)
-        relus = ("relu", "relu")
-        encoder = make_network(key_encoder, spec, spec.action_size, self.hidden_sizes, 2 * self.latent_size, (*relus, "none"))
-        decoder = make_network(
-            key_decoder,
-            spec,
-            self.latent_size,
-            self.hidden_sizes,
-            spec.action_size,
-            (*relus, "none" if spec.discrete else "tanh"),
-        )
+        layers, last = Layers(self.hidden_sizes), "none" if spec.discrete else "tanh"
+        encoder = make_network(key_encoder, spec, spec.action_size, layers, 2 * self.latent_size)
+        decoder = make_network(key_decoder, spec, self.latent_size, layers, spec.action_size, last)
         networks = CVAENetworks(encoder, decoder, spec.action_low, spec.action_high, spec.discrete)
         return CVAEFitting(networks, ADAM.start(networks, self.learning_rate))
 

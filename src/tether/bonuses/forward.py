@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import optax
 
 from tether.bonuses.base import BonusTraits
-from tether.networks import Network, Scaler, make_network, make_scaler, make_scalers
+from tether.networks import Layers, Network, Scaler, make_network, make_scaler, make_scalers
 from tether.optimisation import ADAM
 from tether.settings import Amount, Seed, ShareBelowOne, Size, Steps
 from tether.types import Batch, Key, Metrics, Problem
@@ -61,10 +61,9 @@ class Forward:
 
     def init(self, key: Key, problem: Problem) -> ForwardFitting:
         spec, rows = problem.spec, problem.rows
-        activations = (*("relu",) * len(self.hidden_sizes), "none")
 
         def one(key: Key) -> Network:
-            return make_network(key, spec, spec.action_size, self.hidden_sizes, spec.observation_size, activations)
+            return make_network(key, spec, spec.action_size, Layers(self.hidden_sizes), spec.observation_size)
 
         observation, action = make_scalers(spec, rows.observation, rows.action)
 

@@ -19,10 +19,10 @@ import jax.numpy as jnp
 import optax
 
 from tether.bonuses.base import BonusTraits
-from tether.networks import Network, Scaler, make_network, make_scalers
+from tether.networks import Layers, Network, Scaler, make_network, make_scalers
 from tether.optimisation import ADAM
 from tether.settings import Amount, Seed, ShareBelowOne, Size, Steps
-from tether.types import Batch, Key, Metrics, Problem, Spec
+from tether.types import Batch, Key, Metrics, Problem
 
 
 class RNDNetworks(eqx.Module):
@@ -80,8 +80,8 @@ class RND:
         key_predictor, key_target = jax.random.split(key)
         observation, action = make_scalers(spec, rows.observation, rows.action)
         networks = RNDNetworks(
-            predictor=_embedding(key_predictor, spec, self.predictor_sizes, self.embedding_size),
-            target=_embedding(key_target, spec, self.target_sizes, self.embedding_size),
+            predictor=make_network(key_predictor, spec, spec.action_size, Layers(self.predictor_sizes), self.embedding_size),
+            target=make_network(key_target, spec, spec.action_size, Layers(self.target_sizes), self.embedding_size),
             observation=observation,
             action=action,
         )
@@ -130,8 +130,3 @@ def freeze(fitting: RNDFitting, divide_by_std: bool) -> RNDState:
     std = jnp.sqrt(fitting.moments.variance)
     scale = jnp.where(std > 0.0, std, 1.0) if divide_by_std else jnp.ones(())
     return RNDState(fitting.networks, scale)
-
-
-def _embedding(key: Key, spec: Spec, hidden_sizes: tuple[int, ...], embedding_size: int) -> Network:
-    activations = (*("relu",) * len(hidden_sizes), "none")
-    return make_network(key, spec, spec.action_size, hidden_sizes, embedding_size, activations)

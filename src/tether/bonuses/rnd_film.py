@@ -20,7 +20,7 @@ import jax.numpy as jnp
 
 from tether.bonuses.base import BonusTraits
 from tether.bonuses.rnd import RNDFitting, RNDState, distil, freeze, start_distilling
-from tether.networks import MLP, Scaler, make_mlp, make_scalers
+from tether.networks import MLP, Layers, Scaler, make_mlp, make_scalers
 from tether.settings import Amount, Seed, ShareBelowOne, Size, Steps
 from tether.types import Batch, Key, Metrics, Problem, Spec
 
@@ -109,15 +109,14 @@ def _bilinear(key: Key, spec: Spec, sizes: tuple[int, ...], embedding_size: int)
     bound = 1.0 / math.sqrt(spec.action_size)  # PyTorch's bilinear layer, with the action as its first input
     kernel = jax.random.uniform(key_kernel, (spec.observation_size, spec.action_size, sizes[0]), minval=-bound, maxval=bound)
     bias = jax.random.uniform(key_bias, (sizes[0],), minval=-bound, maxval=bound)
-    activations = (*("relu",) * (len(sizes) - 1), "none")
-    return BilinearMLP(kernel, bias, make_mlp(key_rest, sizes[0], sizes[1:], embedding_size, activations))
+    return BilinearMLP(kernel, bias, make_mlp(key_rest, sizes[0], Layers(sizes[1:]), embedding_size))
 
 
 def _film(key: Key, spec: Spec, sizes: tuple[int, ...], embedding_size: int) -> FiLMMLP:
     key_trunk, key_film, key_head = jax.random.split(key, 3)
     last = sizes[-1]
     return FiLMMLP(
-        trunk=make_mlp(key_trunk, spec.action_size, sizes[:-1], last, (*("relu",) * (len(sizes) - 1), "none")),
-        scale_and_shift=make_mlp(key_film, spec.observation_size, (), 2 * last, ("none",)),
-        head=make_mlp(key_head, last, (), embedding_size, ("none",)),
+        trunk=make_mlp(key_trunk, spec.action_size, Layers(sizes[:-1]), last),
+        scale_and_shift=make_mlp(key_film, spec.observation_size, Layers(()), 2 * last),
+        head=make_mlp(key_head, last, Layers(()), embedding_size),
     )

@@ -13,7 +13,7 @@ Settings = Annotated[tuple[tuple[str, ...], ...], tyro.conf.UseAppendAction, tyr
 def train(
     dataset: str,
     agent: str = "td3",
-    bonus: str = "cvae",
+    bonus: str | None = None,
     preset: str = "paper",
     steps: int | None = None,
     seed: int = 0,
@@ -41,7 +41,7 @@ def train(
     Args:
         dataset: A dataset: a name (see `tether data list`), a path to an HDF5 file in the D4RL layout, or minari:ID.
         agent: What learns: one of the agents listed below.
-        bonus: What holds it to the data: one of the bonuses listed below.
+        bonus: What holds it to the data: one of the bonuses listed below. Default: the agent's usual one, for td3 cvae.
         preset: paper is 500,000 steps; quick is 50,000 with the bonus fitted as long as in the paper.
         steps: Critic gradient steps, in place of the preset's.
         seed: Of the agent's weights and batches. The bonus has its own (bonus.seed), so that seeds share one fit.
@@ -54,6 +54,7 @@ def train(
     from functools import partial
 
     from tether import settings
+    from tether.bonuses import BONUSES
     from tether.config import make_config, settings_of
     from tether.data import locate
     from tether.environments.tasks import find_task
@@ -65,7 +66,8 @@ def train(
         overrides["training.steps"] = str(steps)
     numbers = _read_seeds(seeds) if seeds is not None else [seed]
     make = partial(make_config, dataset, agent=agent, bonus=bonus, preset=preset, overrides=overrides)
-    make(seed=numbers[0])  # what is wrong with the settings is found out before anything is read
+    first = make(seed=numbers[0])  # what is wrong with the settings is found out before anything is read
+    bonus = settings.to_named(first.bonus, BONUSES)["name"]
     data = locate(dataset)
     # The data's own task decides the bonus weights, also where it is evaluated elsewhere or not at all.
     env_id = data.env_id or overrides.get("evaluation.env_id")

@@ -17,6 +17,8 @@ from tether.data.selected import select
 from tether.errors import TetherError
 from tether.types import Batch, Spec
 
+REWARD_SCALINGS = ("auto", "range", "divide")
+
 
 @dataclass(frozen=True)
 class RewardScale:
@@ -46,6 +48,8 @@ def normalise_rewards(dataset: Dataset, scaling: str = "auto") -> tuple[Dataset,
     failure changes what is best: a landing would forgo all that hovering earns. `divide` keeps zero and signs, and so the task.
     `auto` is `range` for continuous actions, where the paper's weights belong to it, and `divide` for discrete ones.
     """
+    if scaling not in REWARD_SCALINGS:
+        raise TetherError(f"reward_scaling is {scaling!r}; it takes {' or '.join(REWARD_SCALINGS)}")
     reward = np.asarray(dataset.transitions.reward)
     keep_zero = scaling == "divide" or (scaling == "auto" and dataset.spec.discrete)
     scale = RewardScale(low=float(reward.min()), high=float(reward.max()), keep_zero=keep_zero)

@@ -23,6 +23,7 @@ from tether.agents.td3 import ACTIVATIONS, TD3
 from tether.bonuses import FrozenBonus
 from tether.bonuses.base import novelties
 from tether.data.dataset import Dataset
+from tether.networks import Layers
 from tether.optimisation import ADAM
 from tether.policies import Deterministic, act
 from tether.policies.deterministic import make_deterministic
@@ -70,7 +71,7 @@ class Probe:
         return (self.like.batch_size,)
 
     def init(self, key: Key, problem: Problem) -> ProbeState:
-        actor = make_deterministic(key, problem.spec, self.like.hidden_sizes, ACTIVATIONS)
+        actor = make_deterministic(key, problem.spec, Layers(self.like.hidden_sizes, ACTIVATIONS))
         return ProbeState(actor, ADAM.start(actor, self.like.learning_rate_actor))
 
     def update(self, state: ProbeState, batch: Batch, key: Key, penalty: FrozenBonus) -> tuple[ProbeState, Metrics]:

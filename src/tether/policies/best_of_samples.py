@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 
 from tether.bonuses.cvae import CVAENetworks
-from tether.networks import MLP, Critics
+from tether.networks import MLP, Critics, half_range
 
 LATENT_CLIP = 0.5  # BCQ's: the generator is asked for nothing far out
 
@@ -38,6 +38,6 @@ class BestOfSamples(eqx.Module):
         """The action moved a little, within the bounds: `(B, A) -> (B, A)`."""
         if self.perturbation is None:
             return action
-        low, high = jnp.asarray(self.generator.low)[None, :], jnp.asarray(self.generator.high)[None, :]
-        moved = self.perturbation(jnp.concatenate([observation, action], axis=-1))
-        return jnp.clip(action + self.most_perturbed * 0.5 * (high - low) * moved, low, high)
+        low, high = self.generator.low, self.generator.high
+        moved = self.perturbation(jnp.concatenate([observation, action], axis=-1)) * self.most_perturbed * half_range(low, high)
+        return jnp.clip(action + moved, jnp.asarray(low)[None, :], jnp.asarray(high)[None, :])

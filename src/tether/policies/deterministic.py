@@ -5,7 +5,7 @@ from __future__ import annotations
 import equinox as eqx
 import jax
 
-from tether.networks import MLP, Scaler, make_mlp, scale_to_bounds
+from tether.networks import MLP, Layers, make_mlp, scale_to_bounds
 from tether.types import Key, Spec
 
 
@@ -21,14 +21,6 @@ class Deterministic(eqx.Module):
         return scale_to_bounds(self.network(observation), self.low, self.high)
 
 
-def make_deterministic(
-    key: Key,
-    spec: Spec,
-    hidden_sizes: tuple[int, ...],
-    activations: tuple[str, ...],
-    layer_norm: bool = False,
-    scaler: Scaler | None = None,
-) -> Deterministic:
-    outputs = (*activations, "tanh")
-    network = make_mlp(key, spec.observation_size, hidden_sizes, spec.action_size, outputs, layer_norm, scaler)
+def make_deterministic(key: Key, spec: Spec, layers: Layers) -> Deterministic:
+    network = make_mlp(key, spec.observation_size, layers, spec.action_size, "tanh")
     return Deterministic(network, spec.action_low, spec.action_high)

@@ -14,7 +14,7 @@ import numpy as np
 from tether import storage
 from tether.bonuses import BONUSES, frozen_template
 from tether.errors import TetherError
-from tether.networks import make_network
+from tether.networks import Layers, make_network
 from tether.policies.base import act, describe, rebuilt
 from tether.policies.deterministic import make_deterministic
 from tether.policies.greedy import Greedy
@@ -76,11 +76,10 @@ def load_policy(path: str | Path) -> Policy:
 def _before_descriptions(spec: Spec, metadata: dict[str, str]) -> Any:
     """The template of a file from when policies were deterministic or greedy, and had one network of a few known shapes."""
     shape, key = json.loads(metadata["shape"]), jax.random.key(0)
-    sizes, activations, layer_norm = tuple(shape["hidden_sizes"]), tuple(shape["activations"]), shape["layer_norm"]
+    layers = Layers(tuple(shape["hidden_sizes"]), tuple(shape["activations"]), shape["layer_norm"])
     if not spec.discrete:
-        return eqx.filter_eval_shape(make_deterministic, key, spec, sizes, activations, layer_norm)
-    outputs = (*activations, "none")
-    network = eqx.filter_eval_shape(make_network, key, spec, 0, sizes, spec.action_size, outputs, layer_norm)
+        return eqx.filter_eval_shape(make_deterministic, key, spec, layers)
+    network = eqx.filter_eval_shape(make_network, key, spec, 0, layers, spec.action_size)
     if "bonus" not in metadata:
         return Greedy(network)
     penalty = frozen_template(from_named(json.loads(metadata["bonus"]), BONUSES, "bonus"), spec)

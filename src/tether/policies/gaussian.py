@@ -6,7 +6,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from tether.networks import MLP, Scaler, make_mlp, scale_to_bounds
+from tether.networks import MLP, Layers, half_range, make_mlp, scale_to_bounds
 from tether.types import Key, Spec
 
 EDGE = 1e-6  # a recorded action on the bounds themselves would be infinitely far out before tanh
@@ -38,26 +38,17 @@ class SquashedGaussian(eqx.Module):
 
     def log_probability(self, observation: jax.Array, action: jax.Array) -> jax.Array:
         """Of given actions, `(B,)`."""
-        low, high = jnp.asarray(self.low)[None, :], jnp.asarray(self.high)[None, :]
-        unit = jnp.clip(2.0 * (action - low) / (high - low) - 1.0, -1.0 + EDGE, 1.0 - EDGE)
+        unit = (action - jnp.asarray(self.low)[None, :]) / half_range(self.low, self.high) - 1.0
+        unit = jnp.clip(unit, -1.0 + EDGE, 1.0 - EDGE)
         return self._log_probability(jnp.arctanh(unit), *self.moments(observation))
 
     def _log_probability(self, raw: jax.Array, mean: jax.Array, log_std: jax.Array) -> jax.Array:
         gaussian = -0.5 * jnp.square((raw - mean) / jnp.exp(log_std)) - log_std - 0.5 * jnp.log(2.0 * jnp.pi)
         # log(1 - tanh(raw)^2), in a form that does not overflow; then the width of the bounds.
         squashing = 2.0 * (jnp.log(2.0) - raw - jax.nn.softplus(-2.0 * raw))
-        half_range = 0.5 * (jnp.asarray(self.high) - jnp.asarray(self.low))
-        return jnp.sum(gaussian - squashing - jnp.log(half_range)[None, :], axis=-1)
+        return jnp.sum(gaussian - squashing - jnp.log(half_range(self.low, self.high)), axis=-1)
 
 
-def make_squashed_gaussian(
-    key: Key,
-    spec: Spec,
-    hidden_sizes: tuple[int, ...],
-    activations: tuple[str, ...],
-    layer_norm: bool = False,
-    scaler: Scaler | None = None,
-) -> SquashedGaussian:
-    outputs = (*activations, "none")
-    network = make_mlp(key, spec.observation_size, hidden_sizes, 2 * spec.action_size, outputs, layer_norm, scaler)
+def make_squashed_gaussian(key: Key, spec: Spec, layers: Layers) -> SquashedGaussian:
+    network = make_mlp(key, spec.observation_size, layers, 2 * spec.action_size)
     return SquashedGaussian(network, spec.action_low, spec.action_high)

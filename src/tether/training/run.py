@@ -59,7 +59,7 @@ def run(
     raw = open_dataset(data, on_disk, show)
     with storage.exclusive(folder), stop_on_interrupt() as stop, ExitStack() as stack:
         check_actions(config.agent, raw.spec)
-        dataset, reward_scale = normalise_rewards(raw, config.training.reward_scaling)
+        dataset, reward_scale = normalise_rewards(raw, config.reward_scaling)
         if reward_scale.is_constant:
             say(f"warning: every reward of {dataset.name} is {reward_scale.low:g}; there is nothing to learn from them")
         env_id = evaluation_environment(config, dataset)
