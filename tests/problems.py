@@ -39,6 +39,7 @@ SMALL = {
     "learning_rate_critic": 3e-3,
     "discount": 0.8,
     "target_mix": 0.05,
+    "alpha": 1e4,  # what an agent clones besides must not show in where its actor goes
     "bonus_weight": 0.5,
     "bonus_weight_actor": 5.0,
     "bonus_weight_critic": 0.5,

@@ -11,6 +11,7 @@ from typing import Any
 
 AGENTS = {
     "td3": "tether.agents.td3:TD3",
+    "td3-bc": "tether.agents.td3_bc:TD3BC",
     "dqn": "tether.agents.dqn:DQN",
     "bc": "tether.agents.bc:BC",
 }
@@ -23,6 +24,7 @@ BONUSES = {
     "count-exact": "tether.bonuses.count_exact:CountExact",
     "classifier": "tether.bonuses.classifier:Classifier",
     "forward": "tether.bonuses.forward:Forward",
+    "density": "tether.bonuses.density:Density",
     "none": "tether.bonuses.none:NoBonus",
 }
 

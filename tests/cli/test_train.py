@@ -165,7 +165,7 @@ def refused(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> str:
         (["--set", "agent.discount"], "cannot read 'agent.discount' as a setting; write it as NAME=VALUE, such as "),
         (["--set", "agent.hidden_sizes=0,16"], "agent.hidden_sizes is 0; it must be at least 1"),
         (["--set", "evaluation.policy=onlien"], "evaluation.policy is 'onlien'; it takes online or target or ema"),
-        (["--agent", "td33"], "no agent 'td33'; did you mean td3?"),
+        (["--agent", "td33"], "no agent 'td33'; did you mean td3 or td3-bc?"),
         (["--bonus", "cvea"], "no bonus 'cvea'; did you mean cvae?"),
         (["--steps", "0"], "training.steps is 0; it must be at least 1"),
         (["--steps", "12345"], "training.steps 12,345, log_every 1,000, "),

@@ -150,7 +150,7 @@ def test_an_agent_for_other_actions_is_refused():
     with pytest.raises(TetherError, match=r"^the dataset has discrete actions, which TD3 cannot learn; choose agent dqn or bc$"):
         check_actions(TD3(), CHOICES)
     with pytest.raises(
-        TetherError, match=r"^the dataset has continuous actions, which DQN cannot learn; choose agent td3 or bc$"
+        TetherError, match=r"^the dataset has continuous actions, which DQN cannot learn; choose agent td3 or td3-bc or bc$"
     ):
         check_actions(DQN(), Spec(2, (-1.0,), (1.0,)))
     for name in ("dqn", "bc"):
