@@ -60,6 +60,9 @@ def test_every_link_leads_somewhere(page: Path):
             assert (page.parent / target).exists(), target
 
 
-def test_every_agent_and_bonus_has_a_page():
+def test_every_agent_and_bonus_has_a_page_and_a_row_in_the_readme():
+    readme = (ROOT / "README.md").read_text()
+    for name in (*AGENTS, *BONUSES):
+        assert f"[`{name}`](docs/" in readme
     assert {path.stem for path in (ROOT / "docs" / "agents").glob("*.md")} == set(AGENTS)
     assert {path.stem for path in (ROOT / "docs" / "bonuses").glob("*.md")} == set(BONUSES)

@@ -175,6 +175,7 @@ def test_an_interrupted_fit_goes_on_and_all_rewards_alike_are_warned_of(
         quietly(config, tmp_path / "run", say)
     assert said == [
         "warning: every reward of alike is 1; there is nothing to learn from them",
+        f"the bonus is fitted first: {cache_folder()} has no fit of it to this data by this version",
         "interrupted at step 1,000 of the fit; the same command goes on from there",
     ]
     assert steps_done(config.bonus, dataset, cache_folder()) == 1000

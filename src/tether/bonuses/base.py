@@ -26,6 +26,7 @@ LOG_PROBABILITY = "a log-probability"  # log_probability(state, observation, act
 class BonusTraits:
     offers: frozenset[str] = frozenset({VALUE, GRADIENT})
     every_row: bool = False  # its `init` looks at each row of the data, and a sample will not do
+    needs_repeats: bool = False  # it knows only observations that it has seen to the last digit
 
 
 class Bonus(Protocol):

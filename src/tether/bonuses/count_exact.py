@@ -34,7 +34,7 @@ class CountExactState(NamedTuple):
 class CountExact:
     """Every knob of the bonus."""
 
-    traits: ClassVar[BonusTraits] = BonusTraits(frozenset({VALUE}), every_row=True)
+    traits: ClassVar[BonusTraits] = BonusTraits(frozenset({VALUE}), every_row=True, needs_repeats=True)
     steps: ClassVar[int] = 0  # `init` counts
     batch_shape: ClassVar[tuple[int, ...]] = (1,)
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-ALL = "cvae,rnd,rnd-film,count,classifier,forward"
 TABLE_KINDS = ("shuffled", "uniform", "other", "noise 0.25", "noise 0.5")  # those of them that there are, in 80 columns
 FIGURE_KINDS = ("data", *TABLE_KINDS, "noise 1")
 
 
-def bonus(dataset: str, /, bonuses: str = ALL, out: Path = Path("bonus-lab"), seed: int = 0, probe_steps: int = 10_000) -> None:
+def bonus(
+    dataset: str, /, bonuses: str | None = None, out: Path = Path("bonus-lab"), seed: int = 0, probe_steps: int = 10_000
+) -> None:
     """Fit bonuses to a dataset and compare what they make of known and unknown actions.
 
     Each is fitted (once: fits are cached) and judged on observations of held-out episodes with the recorded action, a shuffled
@@ -31,7 +32,8 @@ def bonus(dataset: str, /, bonuses: str = ALL, out: Path = Path("bonus-lab"), se
 
     Args:
         dataset: A dataset: a name (see `tether data list`), a path to an HDF5 file in the D4RL layout, or minari:ID.
-        bonuses: Names with commas between; settings of a bonus follow its name after colons, sizes as 256x256.
+        bonuses: Names with commas between; settings of a bonus follow its name after colons, sizes as 256x256. Default: all, but
+            count-exact only where actions are discrete.
         out: The folder to write to.
         seed: Of the fits, the held-out episodes, the unknown actions and the probe.
         probe_steps: Gradient steps of the actor that follows the bonus alone, and of cloning beside it.
@@ -41,15 +43,16 @@ def bonus(dataset: str, /, bonuses: str = ALL, out: Path = Path("bonus-lab"), se
     from tether import storage
     from tether.data import load_dataset
     from tether.errors import TetherError
-    from tether.experiments.bonus_lab import parse_entries, run_lab, weight_ratios
+    from tether.experiments.bonus_lab import parse_entries, run_lab, usual_entries, weight_ratios
     from tether.report.histograms import draw_histogram_panels
     from tether.report.slices import draw_slices
     from tether.runs.result import versions
 
     if probe_steps < 1:
         raise TetherError(f"--probe-steps is {probe_steps}; it must be at least 1")
-    entries = parse_entries(bonuses, seed)
+    entries = None if bonuses is None else parse_entries(bonuses, seed)
     loaded = load_dataset(dataset)
+    entries = entries or parse_entries(usual_entries(loaded.spec), seed)
     with storage.exclusive(out):
         findings = run_lab(entries, loaded, out, probe_steps, seed, print)
         shown = {f.label: {kind: f.bonuses[kind] for kind in FIGURE_KINDS if kind in f.bonuses} for f in findings}

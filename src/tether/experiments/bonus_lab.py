@@ -26,6 +26,7 @@ from tether.policies import act
 from tether.progress import progress
 from tether.report.slices import Slice
 from tether.training.fit import FittedBonus, cache_folder, fit_bonus, fit_name, steps_done
+from tether.types import Spec
 
 HELD_OUT_SHARE = 0.05  # of the episodes, from every bonus
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
@@ -55,6 +56,12 @@ class Finding:
     record: dict[str, Any]  # plain, as in bonus.json
     bonuses: dict[str, np.ndarray]  # by kind of action
     slice: Slice
+
+
+def usual_entries(spec: Spec) -> str:
+    """All bonuses; of vectors, which hardly ever repeat, without those that need repeats."""
+    wanted = (name for name, kind in BONUSES.items() if name != NO_BONUS and (spec.discrete or not kind.traits.needs_repeats))
+    return ",".join(wanted)
 
 
 def parse_entries(text: str, seed: int) -> list[Entry]:
