@@ -28,11 +28,13 @@ from unittest import mock
 import jax
 import numpy as np
 
-from tether.agents import TD3
+from tether.agents import critic_steps
+from tether.agents.td3 import TD3
 from tether.benchmark.speed import SPEC, product_limit, random_transitions, surroundings
-from tether.bonuses import NoBonus
-from tether.training.loop import initial_state, run_keys, train_epoch
-from tether.types import Batch
+from tether.bonuses import FrozenBonus, NoBonus
+from tether.training.loop import agent_epoch, fresh_state, learn, run_keys
+from tether.training.sources import Rows
+from tether.types import Batch, Problem
 
 ROWS = 100_000
 STEPS = 400  # of one turn
@@ -40,16 +42,13 @@ UNUSED = ("d4rl", "gym", "wandb", "pyrallis")  # imported by the scripts for dat
 
 
 def tether(data: Batch) -> Callable[[], None]:
-    agent, bonus = TD3(), NoBonus()
-    key_bonus, key = run_keys(0)
-    state = initial_state(agent, bonus.frozen(bonus.init(key_bonus, SPEC, data)), SPEC, seed=0)
-
-    def turn() -> None:
-        nonlocal state
-        state, _ = train_epoch(agent, bonus, state, data, key, STEPS // agent.critic_steps)
-        jax.block_until_ready(state)
-
-    return turn
+    agent, (key_init, key) = TD3(), run_keys(0)
+    state = fresh_state(agent, key_init, Problem(SPEC, data))
+    given, stride = (FrozenBonus(NoBonus(), (), SPEC),), critic_steps(agent)
+    epochs = learn(
+        agent, state, Rows(data), key, end=2**31 - STEPS, epoch_steps=STEPS, stride=stride, given=given, compiled=agent_epoch
+    )
+    return lambda: jax.block_until_ready(next(epochs).state)
 
 
 def unifloral(data: Batch, clone: Path) -> Callable[[], None]:

@@ -162,7 +162,7 @@ def test_a_signal_waits_for_the_epoch_and_says_how_to_go_on(interrupted: Path, p
 
 
 def test_an_interrupted_fit_goes_on_and_all_rewards_alike_are_warned_of(
-    pendulum_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    pendulum_file: Path, finished_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     config = small_config(pendulum_file)
     name = f"{fit_name(config.bonus, load_dataset(pendulum_file))}.safetensors"

@@ -97,9 +97,8 @@ def evaluation_environment(config: RunConfig, dataset: Dataset) -> str | None:
 def _fit(config: RunConfig, dataset: Dataset, stop: StopRequest, show: bool, say: Say) -> FittedBonus:
     start = steps_done(config.bonus, dataset, cache_folder())
     if start < config.bonus.steps:
-        say(
-            f"the bonus is fitted first: {cache_folder()} has no {'whole ' if start else ''}fit of it to this data by this version"
-        )
+        whole = "whole " if start else ""
+        say(f"the bonus is fitted first: {cache_folder()} has no {whole}fit of it to this data by this version")
     with progress("fitting the bonus", max(config.bonus.steps, 1), start=start, enabled=show and config.bonus.steps > 0) as bar:
 
         def on_epoch(step: int, record: dict[str, float]) -> None:
