@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from tether.bonuses import BonusTraits, FrozenBonus
+from tether.data.columns import with_columns
 from tether.data.dataset import Dataset
 from tether.optimisation import Optimiser
 from tether.training.loop import agent_epoch, fresh_state, learn, run_keys
@@ -188,6 +189,12 @@ def bowl_state(floor: float = 0.0, steepness: float = 0.0, centre: Sequence[floa
     return BowlState(*(jnp.asarray(value, jnp.float32) for value in (floor, steepness, centre)))
 
 
+def rows_for(agent: Any, rows: Batch) -> Any:
+    """The rows with the columns that the agent asks for, as eight episodes of one length."""
+    spec = CHOICES if rows.action.shape == (ROWS, 2) and bool(jnp.all(jnp.sum(rows.action, axis=1) == 1.0)) else SPEC
+    return jax.tree.map(jnp.asarray, with_columns(as_dataset(rows, spec=spec), agent.traits.columns, agent.discount))
+
+
 def penalty(bowl: BowlState | None = None, kind: str = "continuous") -> FrozenBonus:
     """A bowl as an agent sees it; none: no bonus."""
     return FrozenBonus(Bowl(), bowl_state() if bowl is None else bowl, SPECS[kind])
@@ -222,6 +229,6 @@ def go_on(
     steps = UPDATES * agent.batch_shape[0]
     given = (penalty(bowl, kind),)
     ends = {"start": start * steps, "end": (start + epochs) * steps, "epoch_steps": steps, "stride": agent.batch_shape[0]}
-    for epoch in learn(agent, state, Rows(rows), run_keys(seed)[1], **ends, given=given, compiled=agent_epoch):  # noqa: B007
+    for epoch in learn(agent, state, Rows(rows_for(agent, rows)), run_keys(seed)[1], **ends, given=given, compiled=agent_epoch):  # noqa: B007
         pass
     return epoch.state, epoch.metrics

@@ -8,8 +8,8 @@ from tether.presets import explanations, rules_for
 HOPPER, PEN = find_task("Hopper-v5"), find_task("AdroitHandPen-v1")
 
 
-def settings(preset: str, agent: str, task) -> dict[str, float]:
-    return {name: value for rule in rules_for(preset, agent, task) for name, value in rule.settings.items()}
+def settings(preset: str, agent: str, task, bonus: str = "cvae") -> dict[str, float]:
+    return {name: value for rule in rules_for(preset, agent, bonus, task) for name, value in rule.settings.items()}
 
 
 def test_the_paper_s_weights_are_td3_s_by_group():

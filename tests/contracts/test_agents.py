@@ -23,6 +23,7 @@ from problems import (
     go_on,
     initial_state,
     penalty,
+    rows_for,
     small,
     suited,
     train,
@@ -48,8 +49,8 @@ every_agent = pytest.mark.parametrize(("name", "kind"), CASES)
 every_agent_with_values = pytest.mark.parametrize(
     ("name", "kind"), [case for case in CASES if case[0] in agents_with("discount")]
 )
-every_agent_with_a_bonus = pytest.mark.parametrize("name", agents_with("bonus_weight_actor"))
-every_agent_with_noise = pytest.mark.parametrize("name", agents_with("target_noise"))
+every_agent_with_a_bonus_in_units_of_q = pytest.mark.parametrize("name", agents_with("normalise_q"))
+every_agent_with_noise = pytest.mark.parametrize("name", sorted({*agents_with("target_noise")} & {*agents_with("clean_bonus")}))
 
 
 def assert_same(left: Any, right: Any) -> None:
@@ -77,7 +78,7 @@ def program(agent: Any, kind: str) -> str:
             agent, state, rows, three_updates(agent), key_updates, jnp.zeros((), jnp.int32), 1, (penalty(kind=kind),)
         )
 
-    traced = jax.make_jaxpr(whole)(jax.random.key(0), suited(constant_reward(), kind))
+    traced = jax.make_jaxpr(whole)(jax.random.key(0), rows_for(agent, suited(constant_reward(), kind)))
     return f"{traced.jaxpr} {traced.consts}"
 
 
@@ -121,7 +122,7 @@ def test_many_epochs_are_traced_once(name, kind, monkeypatch):
 
     monkeypatch.setattr(type(agent), "update", counted)
     state = jax.eval_shape(lambda: initial_state(agent, SPECS[kind]))
-    numbers, rows = three_updates(agent)[:2], suited(constant_reward(), kind)
+    numbers, rows = three_updates(agent)[:2], rows_for(agent, suited(constant_reward(), kind))
     counts = []
     for step in range(3):
         number = jnp.asarray(step, jnp.int32)
@@ -147,7 +148,7 @@ def test_a_run_resumed_at_an_epoch_equals_an_unbroken_one(name, kind):
 @every_agent
 def test_seeds_can_be_trained_together(name, kind):
     agent = Together(small(AGENTS[name]), seeds=5)
-    rows = suited(constant_reward(), kind)
+    rows = rows_for(agent.learner, suited(constant_reward(), kind))
 
     def after(learner: Any, key: Key) -> Any:
         key_init, key_updates = jax.random.split(key)
@@ -206,8 +207,11 @@ def test_a_constant_reward_is_worth_its_geometric_sum(name, kind):
     np.testing.assert_allclose(np.mean(value), 1.0 / (1.0 - 0.8), rtol=0.02)
 
 
-@every_agent_with_values
-@pytest.mark.parametrize("change", ["next observation", "next bonus"])
+@pytest.mark.parametrize(
+    ("name", "kind", "change"),
+    [(*case, "next observation") for case in CASES if case[0] in agents_with("discount")]
+    + [(*case, "next bonus") for case in CASES if case[0] in {*agents_with("bonus_weight_critic"), *agents_with("bonus_weight")}],
+)
 def test_what_comes_next_counts_unless_the_step_terminated(name, kind, change):
     def trained(terminated: float, changed: bool) -> Any:
         rows, floor = constant_reward(terminated=terminated), 0.0
@@ -221,7 +225,7 @@ def test_what_comes_next_counts_unless_the_step_terminated(name, kind, change):
     assert differ(trained(0.0, changed=False), trained(0.0, changed=True))
 
 
-@every_agent_with_a_bonus
+@every_agent_with_a_bonus_in_units_of_q
 def test_a_steeper_penalty_moves_the_action_away_as_far_as_it_should(name):
     centre = np.array([-0.9, 3.4])
     observation = jax.random.normal(jax.random.key(0), (256, SPEC.observation_size))
@@ -237,24 +241,29 @@ def test_a_steeper_penalty_moves_the_action_away_as_far_as_it_should(name):
 @every_agent_with_noise
 def test_noise_differs_per_row(name):
     kind, seen = AGENTS[name], []
-    agent = small(kind, **{field.name: 0.1 for field in fields(kind) if field.name.endswith("noise")})
+    noisy = {field.name: 0.1 for field in fields(kind) if field.name.endswith("noise")}
+    agent = small(kind, clean_bonus=False, **noisy)
 
     def watching(observation: jax.Array, action: jax.Array, key: Key) -> jax.Array:
         jax.debug.callback(seen.append, action)
         return jnp.zeros(action.shape[0])
 
+    shape = agent.batch_shape
+    rows = jax.tree.map(lambda column: jnp.ones((*shape, *column.shape[1:])), rows_for(agent, constant_reward()))
+
+    state = initial_state(agent)
+
     @jax.jit
     def actions_scored(key: Key) -> None:  # nothing is returned, so that no more is compiled than the actions need
-        shape = agent.batch_shape
-        row = Batch(jnp.ones((*shape, 2)), jnp.ones((*shape, 2)), jnp.ones(shape), jnp.ones((*shape, 2)), jnp.zeros(shape))
-        state = jax.eval_shape(lambda: initial_state(agent))
-        agent.update(jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), state), row, key, watching)
+        agent.update(state, rows, key, watching)
 
     actions_scored(jax.random.key(0))
     jax.effects_barrier()
     assert len(seen) >= 2  # the critics' and the actor's
-    for actions in seen:
-        assert len(np.unique(actions, axis=0)) == len(actions)  # though all observations are one
+    noisy_actions = [
+        actions for actions in seen if len(np.unique(actions, axis=0)) == len(actions)
+    ]  # though all observations are one
+    assert len(noisy_actions) == len(noisy)
 
 
 @every_agent

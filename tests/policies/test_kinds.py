@@ -33,7 +33,7 @@ def best_of_samples() -> BestOfSamples:
 
 
 MADE = {
-    "deterministic": (make_deterministic(jax.random.key(0), SPEC, Layers((8,), ("tanh",), True, SCALER)), SPEC),
+    "deterministic": (make_deterministic(jax.random.key(0), SPEC, Layers((8,), ("tanh",), "every", SCALER)), SPEC),
     "greedy": (Greedy(make_mlp(jax.random.key(1), 3, Layers((8,), scaler=SCALER), 2)), CHOICES),
     "squashed-gaussian": (make_squashed_gaussian(jax.random.key(2), SPEC, Layers((8,), scaler=SCALER)), SPEC),
     "best-of-samples": (best_of_samples(), SPEC),

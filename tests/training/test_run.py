@@ -181,7 +181,7 @@ def test_an_interrupted_fit_goes_on_and_all_rewards_alike_are_warned_of(
     assert steps_done(config.bonus, dataset, cache_folder()) == 1000
     assert names(tmp_path / "run") == {"config.json"}
     result = quietly(config, tmp_path / "run")
-    assert result["dataset"]["reward_scale"] == {"low": 1.0, "high": 1.0, "keep_zero": False}
+    assert result["dataset"]["reward_scale"] == {"low": 1.0, "high": 1.0, "keep_zero": False, "unit": None}
     # The bonus sees observations and actions, which are those of the other file.
     fitted, _ = storage.read_tensors(cache_folder() / f"{fit_name(config.bonus, dataset)}.safetensors")
     expected, _ = storage.read_tensors(unbroken)

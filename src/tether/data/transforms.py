@@ -17,7 +17,8 @@ from tether.data.selected import select
 from tether.errors import TetherError
 from tether.types import Batch, Spec
 
-REWARD_SCALINGS = ("auto", "range", "divide")
+RETURN_RANGE = 1_000.0  # IQL's
+REWARD_SCALINGS = ("auto", "range", "divide", "returns", "none")
 
 
 @dataclass(frozen=True)
@@ -27,6 +28,7 @@ class RewardScale:
     low: float
     high: float
     keep_zero: bool = False  # divide only
+    unit: float | None = None  # what to divide by, where it is not the largest size
 
     @property
     def is_constant(self) -> bool:
@@ -38,6 +40,7 @@ class RewardScale:
         if self.is_constant:
             return np.zeros_like(reward, dtype=np.float32)
         offset, unit = (0.0, max(abs(self.low), abs(self.high))) if self.keep_zero else (self.low, self.high - self.low)
+        unit = self.unit or unit
         return ((reward.astype(np.float64) - offset) / unit).astype(np.float32)
 
 
@@ -46,13 +49,19 @@ def normalise_rewards(dataset: Dataset, scaling: str = "auto") -> tuple[Dataset,
 
     `range` maps them to [0, 1], as the paper does. That adds the same to every step, which in a task that ends at success or
     failure changes what is best: a landing would forgo all that hovering earns. `divide` keeps zero and signs, and so the task.
+    `returns` keeps them too, and divides so that the best and the worst episode are 1,000 apart, as IQL does.
+    `none` leaves rewards as they are.
     `auto` is `range` for continuous actions, where the paper's weights belong to it, and `divide` for discrete ones.
     """
     if scaling not in REWARD_SCALINGS:
         raise TetherError(f"reward_scaling is {scaling!r}; it takes {' or '.join(REWARD_SCALINGS)}")
     reward = np.asarray(dataset.transitions.reward)
-    keep_zero = scaling == "divide" or (scaling == "auto" and dataset.spec.discrete)
-    scale = RewardScale(low=float(reward.min()), high=float(reward.max()), keep_zero=keep_zero)
+    keep_zero = scaling in ("divide", "none") or (scaling == "auto" and dataset.spec.discrete)
+    unit = 1.0 if scaling == "none" else None
+    if scaling == "returns":
+        spread = float(np.ptp(dataset.episode_returns))
+        keep_zero, unit = True, spread / RETURN_RANGE if spread > 0 else None
+    scale = RewardScale(low=float(reward.min()), high=float(reward.max()), keep_zero=keep_zero, unit=unit)
     return replace(dataset, transitions=dataset.transitions._replace(reward=scale.apply(reward))), scale
 
 
