@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from tether.bonuses import BonusTraits, FrozenBonus
+from tether.bonuses import GRADIENT, LOG_PROBABILITY, SAMPLES, VALUE, BonusTraits, FrozenBonus
 from tether.data.columns import with_columns
 from tether.data.dataset import Dataset
 from tether.optimisation import Optimiser
@@ -40,6 +40,11 @@ SMALL = {
     "learning_rate_critic": 3e-3,
     "discount": 0.8,
     "target_mix": 0.05,
+    "temperature": 1e-6,  # entropy must not show in values
+    "divergence_weight": 1e-6,
+    "conservative_weight": 1e-3,
+    "sampled_actions": 2,
+    "acting_samples": 10,
     "alpha": 1e4,  # what an agent clones besides must not show in where its actor goes
     "bonus_weight": 0.5,
     "bonus_weight_actor": 5.0,
@@ -69,7 +74,7 @@ def with_one_setting_changed(thing: Any) -> dict[str, Any]:
             return not value
         if isinstance(value, tuple):
             return tuple(another(entry, type(entry)) for entry in value)
-        return 2 * value + 1
+        return 2 * value + 3
 
     settings = {field.name: another(getattr(thing, field.name), hints[field.name]) for field in fields(thing)}
     return {name: replace(thing, **{name: value}) for name, value in settings.items()}
@@ -165,7 +170,7 @@ class BowlState(NamedTuple):
 class Bowl:
     """A bonus of known shape, `floor + steepness |a - centre|^2`. The shape is its state: all bowls share what is compiled."""
 
-    traits: ClassVar[BonusTraits] = BonusTraits()
+    traits: ClassVar[BonusTraits] = BonusTraits(frozenset({VALUE, GRADIENT, SAMPLES, LOG_PROBABILITY}))
     batch_shape: ClassVar[tuple[int, ...]] = (1,)
 
     steps: int = 0
@@ -183,6 +188,14 @@ class Bowl:
 
     def novelty(self, state: BowlState, observation: jax.Array, action: jax.Array, key: Key) -> jax.Array:
         return state.floor + state.steepness * jnp.sum(jnp.square(action - state.centre[None, :]), axis=1)
+
+    def sample(self, state: BowlState, observation: jax.Array, key: Key) -> jax.Array:
+        """Anything within the bounds."""
+        low, high = jnp.asarray(SPEC.action_low)[None, :], jnp.asarray(SPEC.action_high)[None, :]
+        return low + (high - low) * jax.random.uniform(key, (observation.shape[0], SPEC.action_size))
+
+    def log_probability(self, state: BowlState, observation: jax.Array, action: jax.Array) -> jax.Array:
+        return -self.novelty(state, observation, action, jax.random.key(0))
 
 
 def bowl_state(floor: float = 0.0, steepness: float = 0.0, centre: Sequence[float] | np.ndarray = (0.0, 2.0)) -> BowlState:

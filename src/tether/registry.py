@@ -15,6 +15,11 @@ AGENTS = {
     "rebrac": "tether.agents.rebrac:ReBRAC",
     "spot": "tether.agents.spot:SPOT",
     "iql": "tether.agents.iql:IQL",
+    "sac": "tether.agents.sac:SAC",
+    "cql": "tether.agents.cql:CQL",
+    "brac-p": "tether.agents.brac:BRACp",
+    "brac-v": "tether.agents.brac:BRACv",
+    "bcq": "tether.agents.bcq:BCQ",
     "dqn": "tether.agents.dqn:DQN",
     "bc": "tether.agents.bc:BC",
 }

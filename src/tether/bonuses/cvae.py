@@ -111,9 +111,9 @@ class CVAE:
         return value + self.kl_weight * unit * jnp.mean(divergence(mean, log_std), axis=-1)
 
     def sample(self, state: CVAENetworks, observation: jax.Array, key: Key) -> jax.Array:
-        """Actions that the data might have here, `(B, A)`: decoded from latents of the prior."""
+        """Actions that the data might have here, `(B, A)`: decoded from latents of the prior, clipped as BCQ does."""
         latents = self.latent_size or 2 * len(state.low)
-        return state.decode(observation, jax.random.normal(key, (observation.shape[0], latents)))
+        return state.decode(observation, jnp.clip(jax.random.normal(key, (observation.shape[0], latents)), -0.5, 0.5))
 
 
 def divergence(mean: jax.Array, log_std: jax.Array) -> jax.Array:

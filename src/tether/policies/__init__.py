@@ -4,7 +4,6 @@ base.py   how a policy describes itself and is rebuilt, and how it is compiled
 file.py   `Policy`: a policy to ship, with what is known about it
 """
 
-from tether.bonuses.cvae import CVAENetworks
 from tether.policies.base import PARTS, act, describe, rebuilt
 from tether.policies.best_of_samples import BestOfSamples
 from tether.policies.deterministic import Deterministic
@@ -18,7 +17,7 @@ POLICIES = {
     "squashed-gaussian": SquashedGaussian,
     "best-of-samples": BestOfSamples,
 }
-PARTS.update(POLICIES, cvae=CVAENetworks)
+PARTS.update(POLICIES)
 
 __all__ = [
     "PARTS",
