@@ -74,7 +74,7 @@ def with_one_setting_changed(thing: Any) -> dict[str, Any]:
             return not value
         if isinstance(value, tuple):
             return tuple(another(entry, type(entry)) for entry in value)
-        return 2 * value + 3
+        return 2 * value + 1 if value != -1 else 1.0
 
     settings = {field.name: another(getattr(thing, field.name), hints[field.name]) for field in fields(thing)}
     return {name: replace(thing, **{name: value}) for name, value in settings.items()}

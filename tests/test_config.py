@@ -240,8 +240,8 @@ PLAIN = configs.to_json(RunConfig("some.hdf5"))
         (PLAIN | {"agent": PLAIN["agent"] | {"tua": 1}}, "no setting agent.tua; there is: "),
         (PLAIN | {"agent": PLAIN["agent"] | {"discount": 2}}, "agent.discount is 2.0; it must be at least 0 and below 1"),
         (
-            PLAIN | {"agent": PLAIN["agent"] | {"name": "sac"}},
-            "no agent 'sac'; there is: bc, bcq, brac-p, ",
+            PLAIN | {"agent": PLAIN["agent"] | {"name": "ppo"}},
+            "no agent 'ppo'; there is: bc, bcq, brac-p, ",
         ),
         ([], "a config is a JSON object, not a list"),
     ],
