@@ -71,7 +71,15 @@ def test_the_example_of_the_package_does_what_it_shows(pendulum_file: Path, fini
 
 def test_training_here_is_training_by_command(config: RunConfig, dataset: Dataset, bonus: FittedBonus, finished_run: Path):
     metrics: list[dict[str, float]] = []
-    policy = train(config, dataset, bonus, steps=3000, on_epoch=lambda step, record, _: metrics.append({"step": step, **record}))
+    scaling = config.reward_scaling  # the command has the paper's from its preset
+    policy = train(
+        config,
+        dataset,
+        bonus,
+        steps=3000,
+        reward_scaling=scaling,
+        on_epoch=lambda step, record, _: metrics.append({"step": step, **record}),
+    )
     assert bits(policy) == bits(tether.load_policy(finished_run))
     lines = [json.loads(line) for line in (finished_run / "metrics.jsonl").read_text().splitlines()]
     assert metrics == [line for line in lines if "critic/loss" in line]

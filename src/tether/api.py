@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from contextlib import closing
 from typing import Any
@@ -13,7 +14,7 @@ from tether.agents import Agent, critic_steps
 from tether.bonuses import Bonus
 from tether.config import EvaluationConfig, TrainingConfig
 from tether.data.dataset import Dataset
-from tether.data.transforms import normalise_rewards
+from tether.data.rewards import normalise_rewards, order_kept, scaling_warning
 from tether.environments.scores import normalised_score
 from tether.errors import TetherError
 from tether.evaluation.rollout import evaluate as run_episodes
@@ -49,8 +50,8 @@ def train(
 ) -> Policy:
     """Train an agent held to the data by `bonus` (none: nothing holds it) and return its policy.
 
-    Rewards are scaled here, as the agent's paper does unless `reward_scaling` says `range` or `divide`
-    (`tether.data.transforms.normalise_rewards`); give the dataset as it was loaded. `policy` is one of the agent's, its main one
+    Rewards are scaled here, in the agent's own way unless `reward_scaling` says `range` or `divide`
+    (`tether.data.rewards.normalise_rewards`); give the dataset as it was loaded. `policy` is one of the agent's, its main one
     if not given. `on_epoch` is called every `epoch_steps` steps, for one's own metrics or evaluations.
     """
     settings.check(agent, "agent")
@@ -61,7 +62,10 @@ def train(
     name = policy or agent.traits.main_policy
     if name not in agent.traits.policies:
         raise TetherError(f"the agent has no policy {name!r}; it has {', '.join(agent.traits.policies)}")
-    scaled, _ = normalise_rewards(dataset, reward_scaling or agent.traits.reward_scaling)
+    scaled, scale = normalise_rewards(dataset, reward_scaling or agent.traits.reward_scaling)
+    warning = scaling_warning(dataset, scale, order_kept(dataset, scale, agent.discount), "reward_scaling")
+    if warning:
+        warnings.warn(warning, stacklevel=2)
     with (
         closing(Lesson(agent, scaled, bonus, seed, steps, reward_penalty)) as lesson,
         progress("training", steps, enabled=show) as bar,

@@ -23,6 +23,7 @@ class Rule:
 
 
 RULES = (
+    Rule({"training.reward_scaling": "range"}, agent="td3"),  # the paper's map, to which its weights belong; a run warns of it
     Rule({"training.steps": 50_000}, preset="quick"),  # the bonus keeps its whole fit
     Rule(
         {"agent.bonus_weight_actor": 5.0, "agent.bonus_weight_critic": 1.0},

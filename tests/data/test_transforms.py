@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tether.data.dataset import Dataset
-from tether.data.transforms import RewardScale, concatenate, filter_by_return, normalise_rewards, split_episodes, subsample
+from tether.data.rewards import RewardScale, normalise_rewards
+from tether.data.transforms import concatenate, filter_by_return, split_episodes, subsample
 from tether.errors import TetherError
 from tether.types import Batch, Spec
 

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import h5py
 import numpy as np
 import pytest
 from pendulum import (
@@ -174,7 +175,9 @@ def test_an_interrupted_fit_goes_on_and_all_rewards_alike_are_warned_of(
     with pytest.raises(KeyboardInterrupt):
         quietly(config, tmp_path / "run", say)
     assert said == [
-        "warning: every reward of alike is 1; there is nothing to learn from them",
+        "rewards from 1 to 1 are mapped to [0, 1] (range); rank correlation of episodes before and after 0.000",
+        "warning: every reward of alike is 1; there is nothing to learn from them; but episodes end, and "
+        "training.reward_scaling=auto keeps zero and signs, and so the order",
         f"the bonus is fitted first: {cache_folder()} has no fit of it to this data by this version",
         "interrupted at step 1,000 of the fit; the same command goes on from there",
     ]
@@ -186,6 +189,36 @@ def test_an_interrupted_fit_goes_on_and_all_rewards_alike_are_warned_of(
     fitted, _ = storage.read_tensors(cache_folder() / f"{fit_name(config.bonus, dataset)}.safetensors")
     expected, _ = storage.read_tensors(unbroken)
     assert {key: tensor.tobytes() for key, tensor in fitted.items()} == {key: t.tobytes() for key, t in expected.items()}
+
+
+class Stop(Exception):
+    """Raised where enough has been said."""
+
+
+@pytest.mark.parametrize("scaling", ["range", "auto"])
+def test_a_scaling_that_turns_the_order_of_episodes_round_is_warned_of(scaling: str, tmp_path: Path):
+    """Every step costs 1.0, the last 1.1: to [0, 1], that is 1 and 0, and the longest episode is the best."""
+    path = write_episodes(tmp_path / "costs.hdf5", reward=-1.0)
+    with h5py.File(path, "r+") as file:
+        file["rewards"][...] = np.where(file["terminals"][...], -1.1, -1.0)
+    said: list[str] = []
+
+    def say(text: str) -> None:
+        said.append(text)
+        if text.startswith("the bonus is fitted first"):
+            raise Stop
+
+    # Another width: a fit that no other test has made. td3 has `range` from its preset unless it is told otherwise.
+    changes = {} if scaling == "range" else {"training__reward_scaling": scaling}
+    with pytest.raises(Stop):
+        quietly(small_config(path, bonus__latent_size=3, **changes), tmp_path / "run", say)
+    if scaling == "auto":
+        assert said[0].startswith("rewards from -1.1 to -1 are divided by the largest in size (divide); rank correlation of ")
+        assert said[0].endswith(" 1.000")
+        assert len(said) == 2
+    else:
+        assert said[0].endswith("are mapped to [0, 1] (range); rank correlation of episodes before and after -1.000")
+        assert said[1].startswith("warning: mapping the rewards of costs to [0, 1] turns the order of episodes round")
 
 
 def start(arguments: list[str]) -> subprocess.Popen[str]:

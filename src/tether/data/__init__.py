@@ -3,7 +3,8 @@
 dataset.py                 a log of transitions: columns, episodes, bounds, and where it came from
 selected.py                rows of columns that stay on disk
 columns.py                 what follows from the episodes, for agents that ask for it
-transforms.py              split, subsample, filter, join, scale rewards
+transforms.py              split, subsample, filter, join
+rewards.py                 rewards scaled for training, and what that does to the order of episodes
 provenance.py, info.py     how a dataset came to be, and what is in it
 bounds.py, choices.py      what actions may be
 files/                     HDF5 in the D4RL layout, in memory and on disk

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,44 +16,6 @@ from tether.data.provenance import derivation
 from tether.data.selected import select
 from tether.errors import TetherError
 from tether.types import Batch, Spec
-
-REWARD_SCALINGS = ("auto", "range", "divide")
-
-
-@dataclass(frozen=True)
-class RewardScale:
-    """The reward range of a dataset, by which training brings rewards into [0, 1], or into [-1, 1] where zero stays zero."""
-
-    low: float
-    high: float
-    keep_zero: bool = False  # divide only
-
-    @property
-    def is_constant(self) -> bool:
-        """All rewards become 0, so that nothing can be learnt from them."""
-        return self.low == self.high and (not self.keep_zero or self.high == 0.0)
-
-    def apply(self, reward: np.ndarray) -> np.ndarray:
-        """`(reward - low) / (high - low)`, or `reward / max(|low|, |high|)`, as float32; 0 where nothing can be learnt."""
-        if self.is_constant:
-            return np.zeros_like(reward, dtype=np.float32)
-        offset, unit = (0.0, max(abs(self.low), abs(self.high))) if self.keep_zero else (self.low, self.high - self.low)
-        return ((reward.astype(np.float64) - offset) / unit).astype(np.float32)
-
-
-def normalise_rewards(dataset: Dataset, scaling: str = "auto") -> tuple[Dataset, RewardScale]:
-    """Rewards scaled by the smallest and largest of the dataset. Episode returns stay unscaled.
-
-    `range` maps them to [0, 1], as the paper does. That adds the same to every step, which in a task that ends at success or
-    failure changes what is best: a landing would forgo all that hovering earns. `divide` keeps zero and signs, and so the task.
-    `auto` is `range` for continuous actions, where the paper's weights belong to it, and `divide` for discrete ones.
-    """
-    if scaling not in REWARD_SCALINGS:
-        raise TetherError(f"reward_scaling is {scaling!r}; it takes {' or '.join(REWARD_SCALINGS)}")
-    reward = np.asarray(dataset.transitions.reward)
-    keep_zero = scaling == "divide" or (scaling == "auto" and dataset.spec.discrete)
-    scale = RewardScale(low=float(reward.min()), high=float(reward.max()), keep_zero=keep_zero)
-    return replace(dataset, transitions=dataset.transitions._replace(reward=scale.apply(reward))), scale
 
 
 def split_episodes(dataset: Dataset, held_out_share: float, seed: int) -> tuple[Dataset, Dataset]:

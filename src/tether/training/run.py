@@ -13,7 +13,7 @@ from tether import storage
 from tether.agents import check_actions
 from tether.config import RunConfig
 from tether.data import Dataset, Located, locate
-from tether.data.transforms import RewardScale, normalise_rewards
+from tether.data.rewards import RewardScale, describe_scaling, normalise_rewards, order_kept, scaling_warning
 from tether.evaluation.rollout import Evaluator
 from tether.progress import Bar, progress
 from tether.runs import checkpoint
@@ -60,8 +60,6 @@ def run(
     with storage.exclusive(folder), stop_on_interrupt() as stop, ExitStack() as stack:
         check_actions(config.agent, raw.spec)
         dataset, reward_scale = normalise_rewards(raw, config.reward_scaling)
-        if reward_scale.is_constant:
-            say(f"warning: every reward of {dataset.name} is {reward_scale.low:g}; there is nothing to learn from them")
         env_id = evaluation_environment(config, dataset)
         evaluator = None
         if env_id:
@@ -70,6 +68,7 @@ def run(
         write_config(
             folder, config, data.sha256
         )  # all that can be wrong has been found out: from here on the folder is this run's
+        _say_scaling(config, raw, reward_scale, say)
         bonus = _fit(config, dataset, stop, show, say)
         return _train(Materials(config, folder, dataset, reward_scale, bonus, env_id), evaluator, stop, began, show, say)
 
@@ -92,6 +91,15 @@ def evaluation_environment(config: RunConfig, dataset: Dataset) -> str | None:
     """The environment to evaluate in: the config's, else the dataset's; None for neither, or where it is turned off."""
     wanted = config.evaluation.env_id or dataset.env_id
     return None if wanted == "none" else wanted
+
+
+def _say_scaling(config: RunConfig, raw: Dataset, scale: RewardScale, say: Say) -> None:
+    """What training makes of the rewards, and whether episodes that were good still are."""
+    order = order_kept(raw, scale, config.agent.discount)
+    say(describe_scaling(scale, order))
+    warning = scaling_warning(raw, scale, order, "training.reward_scaling")
+    if warning:
+        say(f"warning: {warning}")
 
 
 def _fit(config: RunConfig, dataset: Dataset, stop: StopRequest, show: bool, say: Say) -> FittedBonus:
