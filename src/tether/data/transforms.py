@@ -32,7 +32,8 @@ def split_episodes(dataset: Dataset, held_out_share: float, seed: int) -> tuple[
         cut = min(max(round(dataset.size * (1.0 - held_out_share)), 1), dataset.size - 1)
         held_out = np.arange(dataset.size) >= cut
     else:
-        held_out = _rows_of(dataset, _draw_episodes(dataset, held_out_share, seed))
+        # From the bare seed, as ever: fits of bonuses hang on what is held out of them.
+        held_out = _rows_of(dataset, _draw_episodes(dataset, held_out_share, np.random.default_rng(seed)))
     arguments = {"held_out_share": held_out_share, "seed": seed}
     return (
         _select(dataset, ~held_out, "split", {**arguments, "part": "train"}),
@@ -56,12 +57,12 @@ def subsample(
     arguments = {"episodes": episodes, "transitions": transitions, "share": share, "seed": seed}
     if share is not None:
         _check_share("share", share)
-        rows = _rows_of(dataset, _draw_episodes(dataset, share, seed))
+        rows = _rows_of(dataset, _draw_episodes(dataset, share, _generator(seed, "subsample")))
     elif episodes is not None:
-        rows = _rows_of(dataset, _draw(episodes, len(dataset.episode_ends), "episodes", dataset, seed))
+        rows = _rows_of(dataset, _draw(episodes, len(dataset.episode_ends), "episodes", dataset, _generator(seed, "subsample")))
     else:
         assert transitions is not None
-        rows = _draw(transitions, dataset.size, "transitions", dataset, seed)
+        rows = _draw(transitions, dataset.size, "transitions", dataset, _generator(seed, "subsample"))
     return _select(dataset, rows, "subsample", {name: value for name, value in arguments.items() if value is not None})
 
 
@@ -156,22 +157,27 @@ def _check_share(name: str, share: float) -> None:
         raise TetherError(f"{name} is {share}, expected more than 0 and less than 1")
 
 
-def _draw_episodes(dataset: Dataset, share: float, seed: int) -> np.ndarray:
+def _generator(seed: int, operation: str) -> np.random.Generator:
+    """One of its own for each operation: with one for all, a subsample by the same seed is what a split holds out."""
+    return np.random.default_rng([seed, *operation.encode()])
+
+
+def _draw_episodes(dataset: Dataset, share: float, random: np.random.Generator) -> np.ndarray:
     """(E,) bool: episodes at random until they hold at least `share` of the rows. One is always drawn, and one left."""
     lengths = dataset.episode_ends - dataset.episode_starts
-    order = np.random.default_rng(seed).permutation(len(lengths))
+    order = random.permutation(len(lengths))
     enough = int(np.searchsorted(np.cumsum(lengths[order]), share * dataset.size)) + 1
     drawn = np.zeros(len(lengths), dtype=bool)
     drawn[order[: max(min(enough, len(lengths) - 1), 1)]] = True
     return drawn
 
 
-def _draw(count: int, of: int, what: str, dataset: Dataset, seed: int) -> np.ndarray:
+def _draw(count: int, of: int, what: str, dataset: Dataset, random: np.random.Generator) -> np.ndarray:
     """(of,) bool with `count` at random true."""
     if not 1 <= count <= of:
         raise TetherError(f"{dataset.name} has {of:,} {what}; {count:,} cannot be drawn from them")
     drawn = np.zeros(of, dtype=bool)
-    drawn[np.random.default_rng(seed).choice(of, size=count, replace=False)] = True
+    drawn[random.choice(of, size=count, replace=False)] = True
     return drawn
 
 
