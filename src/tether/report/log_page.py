@@ -105,7 +105,8 @@ def find_remarks(imported: Imported, dataset: Dataset, coverage: list[dict[str, 
         if count:
             remarks.append(text)
 
-    remark(found.incomplete_dropped, f"{found.incomplete_dropped:,} incomplete rows dropped; their episodes are cut there")
+    whole = ", and each piece keeps the return of its whole episode" if imported.returns is not None else ""
+    remark(found.incomplete_dropped, f"{found.incomplete_dropped:,} incomplete rows dropped; their episodes are cut there{whole}")
     remark(found.duplicates_dropped, f"{found.duplicates_dropped:,} rows repeat another of their time, value for value; dropped")
     remark(found.repeats, f"{found.repeats:,} rows equal the one before; without --time it cannot be told whether they are one")
     remark(found.reordered, f"{found.reordered:,} rows were not in the order of their time; sorted")
