@@ -87,7 +87,8 @@ def evaluate(
     env_id = env_id or policy.about.get("env_id")
     if env_id is None:
         raise TetherError("the policy's dataset names no environment; give env_id")
-    results = run_episodes(lambda observation: np.asarray(act(policy.actor, observation)), policy.spec, env_id, episodes, seed)
+    acting = lambda observation: np.asarray(act(policy.actor, observation))  # noqa: E731
+    results = run_episodes(acting, policy.spec, env_id, episodes, seed, policy.about.get("observation_parts"))
     scores = normalised_score(results.returns, env_id)
     return {
         "env_id": env_id,

@@ -13,6 +13,7 @@ from tether import storage
 from tether.agents import check_actions
 from tether.config import RunConfig
 from tether.data import Dataset, Located, locate
+from tether.data.provenance import recorded_parts
 from tether.data.rewards import RewardScale, describe_scaling, normalise_rewards, order_kept, scaling_warning
 from tether.evaluation.rollout import Evaluator
 from tether.progress import Bar, progress
@@ -63,7 +64,8 @@ def run(
         env_id = evaluation_environment(config, dataset)
         evaluator = None
         if env_id:
-            evaluator = Evaluator(env_id, dataset.spec, config.evaluation.episodes, config.evaluation.seed)
+            parts, evaluation = recorded_parts(dataset.provenance), config.evaluation
+            evaluator = Evaluator(env_id, dataset.spec, evaluation.episodes, evaluation.seed, parts)
             stack.enter_context(closing(evaluator))
         write_config(
             folder, config, data.sha256
