@@ -272,6 +272,19 @@ def test_whether_a_short_fit_was_cut_short_is_measured(learning_rate: float, sho
     assert report.looks_short is short
 
 
+@pytest.mark.parametrize(
+    ("auroc", "blind"),
+    [
+        ({"uniform": 0.54, "noise 1": 0.7}, True),  # a log of one torque, seen by the CVAE
+        ({"uniform": 0.86, "shuffled": 0.5}, False),  # one action for all observations: shuffled ones are the same
+        ({"uniform": 0.9, "other": 0.55}, True),  # choices
+        ({}, False),  # not judged
+    ],
+)
+def test_a_bonus_that_cannot_tell_actions_apart_is_blind(auroc: dict[str, float], blind: bool):
+    assert FitReport(1000, 1.0, auroc=auroc).looks_blind is blind
+
+
 # What the name of a fit knows of the code
 
 

@@ -195,6 +195,24 @@ class Stop(Exception):
     """Raised where enough has been said."""
 
 
+@pytest.mark.parametrize(("auroc", "kind"), [({"uniform": 0.52}, "uniform"), ({"uniform": 0.8, "other": 0.51}, "other")])
+def test_a_blind_bonus_is_a_loud_warning(
+    auroc: dict[str, float], kind: str, pendulum_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    report = FitReport(50_000, 1.0, held_out_mean=0.1, auroc=auroc)
+    monkeypatch.setattr("tether.training.run.fit_bonus", lambda bonus, *_: FittedBonus(bonus, None, SPEC, report))
+
+    def say(text: str) -> None:
+        if text.startswith("warning: the bonus is all but blind"):
+            raise Stop(text)
+
+    with pytest.raises(Stop) as raised:
+        quietly(small_config(pendulum_file), tmp_path / "run", say)
+    text = str(raised.value)
+    assert f"from {kind} ones with an AUROC of 0.5" in text
+    assert f"`tether bonus {pendulum_file}` compares all bonuses on it" in text
+
+
 @pytest.mark.parametrize("scaling", ["range", "auto"])
 def test_a_scaling_that_turns_the_order_of_episodes_round_is_warned_of(scaling: str, tmp_path: Path):
     """Every step costs 1.0, the last 1.1: to [0, 1], that is 1 and 0, and the longest episode is the best."""

@@ -34,6 +34,7 @@ EPOCH_STEPS = 1_000
 FEW_EPOCHS = 5  # a fit of fewer is cut into ten, so that it can be seen whether it still got better at its end
 FORMAT = 3  # of what is kept of a fit, and of how all are made; an older one is made anew
 SHORT_FIT_GAIN = 0.05  # a fit whose held-out bonus still fell by this share over its last fifth was cut short
+BLIND = 0.6  # AUROC against uniform actions; chance is 0.5, and the worst bonus of docs/bonuses.md that holds an agent has 0.86
 PIECE = 4_096
 
 OnEpoch = Callable[[int, dict[str, float]], None]  # step, metrics; may raise to stop, and the fit can then be resumed
@@ -61,6 +62,11 @@ class FitReport:
             return len(means) > 0
         before, last = np.mean(means[-2 * fifth : -fifth]), np.mean(means[-fifth:])
         return bool(last < (1.0 - SHORT_FIT_GAIN) * before)
+
+    @property
+    def looks_blind(self) -> bool:
+        """Whether it all but fails to tell recorded actions from others. One that was not judged is never said to be."""
+        return any(self.auroc.get(kind, 1.0) < BLIND for kind in ("uniform", "other"))
 
     def summary(self) -> dict[str, Any]:
         """For a run's result."""

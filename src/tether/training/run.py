@@ -23,7 +23,7 @@ from tether.runs.metrics import MetricsLog
 from tether.runs.result import make_result
 from tether.training.attached import Checkpoints, EpochClock, Evaluations, Logging, Stopping
 from tether.training.divergence import check_finite
-from tether.training.fit import FittedBonus, cache_folder, fit_bonus, steps_done
+from tether.training.fit import FitReport, FittedBonus, cache_folder, fit_bonus, steps_done
 from tether.training.interrupt import StopRequest, stop_on_interrupt
 from tether.training.lesson import Lesson
 from tether.training.loop import Epoch
@@ -126,9 +126,20 @@ def _fit(config: RunConfig, dataset: Dataset, stop: StopRequest, show: bool, say
             if kind in ("shuffled", "uniform", "noise 0.25", "other")
         )
         say(f"bonus: {report.held_out_mean:.4g} on held-out pairs, AUROC against {kinds} ({report.steps:,} steps of fit)")
+    if report.looks_blind:
+        say(f"warning: {_blindness(report, config.dataset)}")
     if report.looks_short:
         say(f"warning: the bonus was still getting better after {report.steps:,} steps; more bonus.steps will steady the agent")
     return fitted
+
+
+def _blindness(report: FitReport, dataset: str) -> str:
+    worst, kind = min((value, kind) for kind, value in report.auroc.items() if kind in ("uniform", "other"))
+    return (
+        f"the bonus is all but blind: it tells recorded actions from {kind} ones with an AUROC of {worst:.2f} (0.5 is chance); "
+        f"nothing holds the agent to the data. `tether bonus {dataset}` compares all bonuses on it; take one that sees more "
+        "(--bonus NAME), or clone (--agent bc). Where the recorded actions are uniform themselves, none can"
+    )
 
 
 def _train(m: Materials, evaluator: Evaluator | None, stop: StopRequest, began: float, show: bool, say: Say) -> dict[str, Any]:
