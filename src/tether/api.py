@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import dataclasses
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from tether import settings
-from tether.agents import Agent, critic_steps
-from tether.bonuses import Bonus
+from tether.agents import AGENTS, Agent, critic_steps
+from tether.bonuses import BONUSES, Bonus
 from tether.config import EvaluationConfig, TrainingConfig
 from tether.data.dataset import Dataset
 from tether.data.rewards import normalise_rewards, order_kept, scaling_warning
@@ -29,6 +31,8 @@ OnEpoch = Callable[[int, dict[str, float], Policy], None]  # step, mean metrics,
 
 def fit(bonus: Bonus, dataset: Dataset, *, cache: bool = True, show: bool = False) -> FittedBonus:
     """Fit a bonus to a dataset; the same fit is taken from the cache where it has been made before."""
+    _check_part(bonus, "bonus", BONUSES)
+    _check_dataset(dataset)
     settings.check(bonus, "bonus")
     with progress("fitting the bonus", max(bonus.steps, 1), enabled=show) as bar:
         return fit_bonus(bonus, dataset, cache_folder() if cache else None, lambda step, record: bar.update(step, **record))
@@ -54,6 +58,11 @@ def train(
     (`tether.data.rewards.normalise_rewards`); give the dataset as it was loaded. `policy` is one of the agent's, its main one
     if not given. `on_epoch` is called every `epoch_steps` steps, for one's own metrics or evaluations.
     """
+    _check_part(agent, "agent", AGENTS)
+    _check_dataset(dataset)
+    if bonus is not None and not isinstance(bonus, FittedBonus):
+        _check_part(bonus, "bonus", BONUSES)
+        raise TetherError(f"the bonus is not fitted yet; give tether.fit({type(bonus).__name__}(…), dataset)")
     settings.check(agent, "agent")
     check_lesson(agent, dataset, bonus)
     period = critic_steps(agent)
@@ -78,6 +87,24 @@ def train(
             if on_epoch is not None:
                 on_epoch(epoch.step, epoch.metrics, found)
     return found
+
+
+def _check_part(part: Any, what: str, registry: Mapping[str, type]) -> None:
+    """Refuse a name, or a class of which no instance was made."""
+    if isinstance(part, str):
+        kind = settings.choose(registry, part, what).__name__
+        raise TetherError(f"the {what} is the name {part!r}; give the {what} itself, tether.{kind}()")
+    if isinstance(part, type) or not dataclasses.is_dataclass(part):
+        names = ", ".join(f"tether.{kind.__name__}()" for kind in registry.values())
+        hint = f"; make one: {part.__name__}()" if isinstance(part, type) else f"; there is {names}"
+        raise TetherError(f"the {what} is {part!r}{hint}")
+
+
+def _check_dataset(dataset: Any) -> None:
+    if isinstance(dataset, str | Path):
+        raise TetherError(f"the dataset is the name {str(dataset)!r}; load it first: tether.load_dataset({str(dataset)!r})")
+    if not isinstance(dataset, Dataset):
+        raise TetherError(f"the dataset is a {type(dataset).__name__}; give what tether.load_dataset gives")
 
 
 def evaluate(

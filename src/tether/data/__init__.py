@@ -29,6 +29,7 @@ __all__ = ["Dataset", "LoadNotes", "Located", "built_in_datasets", "load_dataset
 OnRows = Callable[[int, int], None]
 
 _SUFFIXES = (".hdf5", ".h5")
+_TABLES = (".csv", ".csv.gz", ".parquet", ".npz")
 
 
 @dataclass
@@ -77,6 +78,11 @@ def locate(source: str | Path) -> Located:
         check_here(known)
         return _locate_file(
             known.path, known.name, lambda on_disk, on_rows: load_known(known, partial(_read, on_disk=on_disk, on_rows=on_rows))
+        )
+    if name.endswith(_TABLES):
+        raise TetherError(
+            f"{name} is a table, not a dataset yet; say what its columns are: tether data import {name} --observation NAMES "
+            f"--action NAMES --reward NAME --terminated NAME --out {path.name.partition('.')[0]}.hdf5"
         )
     if path.suffix in _SUFFIXES or path.is_file():
         return _locate_file(path)

@@ -25,7 +25,7 @@ def split_episodes(dataset: Dataset, held_out_share: float, seed: int) -> tuple[
     A single episode is cut in two by rows, the tail being held out: rows beside the cut resemble each other, so a held-out
     measure is a little optimistic there. Both halves then carry the return of the whole episode.
     """
-    _check_share("held_out_share", held_out_share)
+    check_share("held_out_share", held_out_share)
     if dataset.size < 2:
         raise TetherError(f"{dataset.name}: one transition cannot be split")
     if len(dataset.episode_ends) == 1:
@@ -56,7 +56,7 @@ def subsample(
         raise TetherError("subsample takes one of episodes, transitions and share")
     arguments = {"episodes": episodes, "transitions": transitions, "share": share, "seed": seed}
     if share is not None:
-        _check_share("share", share)
+        check_share("share", share)
         rows = _rows_of(dataset, _draw_episodes(dataset, share, _generator(seed, "subsample")))
     elif episodes is not None:
         rows = _rows_of(dataset, _draw(episodes, len(dataset.episode_ends), "episodes", dataset, _generator(seed, "subsample")))
@@ -83,7 +83,7 @@ def filter_by_return(
         found = f"they go from {returns.min():g} to {returns.max():g}"
         raise TetherError(f"{dataset.name}: no episode has a return from {low:g} to {high:g}; {found}")
     if best_share is not None:
-        _check_share("best_share", best_share)
+        check_share("best_share", best_share)
         candidates = np.flatnonzero(within)
         count = math.ceil(best_share * len(candidates))
         best = candidates[np.argsort(-returns[candidates], kind="stable")[:count]]  # of equal ones, the earlier
@@ -152,7 +152,8 @@ def _joint_bounds(datasets: Sequence[Dataset], action: np.ndarray, env_id: str |
     )
 
 
-def _check_share(name: str, share: float) -> None:
+def check_share(name: str, share: float) -> None:
+    """`name` is what the user knows it by."""
     if not 0.0 < share < 1.0:
         raise TetherError(f"{name} is {share}, expected more than 0 and less than 1")
 
