@@ -122,3 +122,12 @@ def test_predict_is_what_users_of_stable_baselines_expect():
     assert state is None
     with pytest.raises(TetherError, match=r"^the policy has no chance in it; call predict with deterministic=True$"):
         made.predict(ROWS, deterministic=False)
+
+
+def test_a_policy_says_what_it_is():
+    assert repr(policy()) == "Policy (Deterministic): speed, pressure, heat -> 1 numbers in [-1, 1]"
+    made = policy(None)
+    about = {"dataset": "log", "policy": "target", "step": 7, "env_id": None}
+    assert repr(Policy(made.actor, SPEC, about)) == (
+        "Policy (Deterministic): 3 numbers -> 1 numbers in [-1, 1]\n  learnt from log, policy target, at step 7"
+    )

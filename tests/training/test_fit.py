@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from pendulum import small_config
-from problems import as_dataset, two_blobs, with_one_setting_changed
+from problems import SPEC, as_dataset, two_blobs, with_one_setting_changed
 
 from tether import CVAE, RND, storage
 from tether.bonuses import NoBonus
@@ -283,6 +283,18 @@ def test_whether_a_short_fit_was_cut_short_is_measured(learning_rate: float, sho
 )
 def test_a_bonus_that_cannot_tell_actions_apart_is_blind(auroc: dict[str, float], blind: bool):
     assert FitReport(1000, 1.0, auroc=auroc).looks_blind is blind
+
+
+def test_a_fit_says_what_it_is():
+    fitted = FittedBonus(NoBonus(), None, SPEC, FitReport(0, 0.0))
+    assert repr(fitted) == "NoBonus(), fitted in 0 steps"
+    report = FitReport(1000, 1.0, [{"bonus/held_out": 1.0}], held_out_mean=0.25, auroc={"uniform": 0.55, "shuffled": 0.5})
+    assert repr(replace(fitted, report=report)) == (
+        "NoBonus(), fitted in 1,000 steps\n"
+        "  on held-out pairs: mean 0.25; AUROC against uniform 0.550, shuffled 0.500\n"
+        "  it was still getting better at its end\n"
+        "  it is all but blind"
+    )
 
 
 # What the name of a fit knows of the code

@@ -7,6 +7,7 @@ transforms.py              split, subsample, filter, join
 rewards.py                 rewards scaled for training, and what that does to the order of episodes
 provenance.py, info.py     how a dataset came to be, and what is in it
 bounds.py, choices.py      what actions may be
+arrays.py                  a dataset from arrays in memory
 files/                     HDF5 in the D4RL layout, in memory and on disk
 tables/                    CSV, Parquet and NPZ files of a machine
 minari/                    Minari's datasets

@@ -44,7 +44,7 @@ def imported_columns(provenance: dict[str, Any]) -> dict[str, Any] | None:
     """
     if not _is_derivation(provenance):
         return None
-    if provenance["operation"] == "import":
+    if provenance["operation"] in ("import", "arrays"):
         columns = provenance["arguments"].get("columns")
         return columns if isinstance(columns, dict) else None
     found = [imported_columns(parent["provenance"]) for parent in provenance["parents"]]

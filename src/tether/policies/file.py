@@ -20,9 +20,10 @@ from tether.policies.deterministic import make_deterministic
 from tether.policies.greedy import Greedy
 from tether.policies.observations import as_rows
 from tether.settings import from_named
-from tether.types import Spec, spec_from_json, spec_to_json
+from tether.types import Spec, spec_from_json, spec_to_json, spell_actions, spell_observations
 
 KIND = "tether policy"
+ABOUT = {"dataset": "learnt from", "policy": "policy", "step": "at step", "env_id": "for"}  # what is shown, and how
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,12 @@ class Policy:
     actor: Any  # one of `tether.policies.POLICIES`
     spec: Spec
     about: dict[str, Any] = field(default_factory=dict)  # where it comes from: dataset, run, step, env_id
+
+    def __repr__(self) -> str:
+        seen = ", ".join(self.columns) if self.columns else spell_observations(self.spec)
+        facts = [f"{name} {self.about[key]}" for key, name in ABOUT.items() if self.about.get(key) is not None]
+        learnt = f"\n  {', '.join(facts)}" if facts else ""
+        return f"Policy ({type(self.actor).__name__}): {seen} -> {spell_actions(self.spec)}{learnt}"
 
     @property
     def columns(self) -> list[str] | None:

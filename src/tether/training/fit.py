@@ -83,6 +83,15 @@ class FittedBonus:
     spec: Spec
     report: FitReport
 
+    def __repr__(self) -> str:
+        report = self.report
+        lines = [f"{self.bonus!r}, fitted in {report.steps:,} steps"]
+        if report.held_out_mean is not None:
+            aurocs = ", ".join(f"{kind} {value:.3f}" for kind, value in report.auroc.items())
+            lines.append(f"on held-out pairs: mean {report.held_out_mean:.4g}; AUROC against {aurocs}")
+        doubts = {"it was still getting better at its end": report.looks_short, "it is all but blind": report.looks_blind}
+        return "\n  ".join([*lines, *(doubt for doubt, holds in doubts.items() if holds)])
+
     @property
     def penalty(self) -> FrozenBonus:
         """As an agent sees it."""
