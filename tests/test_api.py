@@ -71,7 +71,15 @@ def test_the_example_of_the_package_does_what_it_shows(pendulum_file: Path, fini
 
 def test_training_here_is_training_by_command(config: RunConfig, dataset: Dataset, bonus: FittedBonus, finished_run: Path):
     metrics: list[dict[str, float]] = []
-    policy = train(config, dataset, bonus, steps=3000, on_epoch=lambda step, record, _: metrics.append({"step": step, **record}))
+    scaling = config.reward_scaling  # the command has the paper's from its preset
+    policy = train(
+        config,
+        dataset,
+        bonus,
+        steps=3000,
+        reward_scaling=scaling,
+        on_epoch=lambda step, record, _: metrics.append({"step": step, **record}),
+    )
     assert bits(policy) == bits(tether.load_policy(finished_run))
     lines = [json.loads(line) for line in (finished_run / "metrics.jsonl").read_text().splitlines()]
     assert metrics == [line for line in lines if "critic/loss" in line]
@@ -170,3 +178,55 @@ def test_a_fit_is_taken_from_the_cache_or_made_without_one(config: RunConfig, da
     tensors = [storage.flatten_tree(fitted.state) for fitted in (anew, bonus)]
     assert all(tensors[0][name].tobytes() == tensors[1][name].tobytes() for name in tensors[0])
     assert tether.fit(config.bonus, dataset).report == bonus.report
+
+
+# Mistakes
+
+
+@pytest.mark.parametrize(
+    ("agent", "message"),
+    [
+        ("td3", "the agent is the name 'td3'; give the agent itself, tether.TD3()"),
+        (tether.TD3, "the agent is <class 'tether.agents.td3.TD3'>; make one: TD3()"),
+        (None, "the agent is None; there is tether.TD3(), tether.TD3BC(), "),
+        (tether.TD3(discount=2), "agent.discount is 2; it must be at least 0 and below 1"),
+        (tether.TD3(batch_size=-1), "agent.batch_size is -1; it must be at least 1"),
+        (tether.TD3(batch_size=2.5), "agent.batch_size is 2.5; it takes a whole number"),  # type: ignore[arg-type]
+        (tether.TD3(discount="0.9"), "agent.discount is '0.9'; it takes a number"),  # type: ignore[arg-type]
+        (
+            tether.TD3(hidden_sizes=(256, 256, 256)),  # type: ignore[arg-type]
+            "agent.hidden_sizes is (256, 256, 256); it takes a tuple of 2 numbers, such as (256, 256)",
+        ),
+        (tether.DQN(hidden_sizes=[8]), "agent.hidden_sizes is [8]; it takes a tuple of numbers, such as (256, 256)"),  # type: ignore[arg-type]
+        (tether.DQN(hidden_sizes=()), "agent.hidden_sizes is (); it takes a tuple of numbers, such as (256, 256)"),
+        (tether.TD3(layer_norm=1), "agent.layer_norm is 1; it takes true or false"),  # type: ignore[arg-type]
+    ],
+)
+def test_an_agent_that_is_none_is_one_message(agent: Any, message: str, dataset: Dataset):
+    with pytest.raises(TetherError) as raised:
+        tether.train(agent, dataset)
+    assert str(raised.value).startswith(message)
+
+
+def test_a_dataset_or_a_bonus_that_is_none_is_one_message(dataset: Dataset):
+    for train in (lambda data: tether.train(tether.TD3(), data), lambda data: tether.fit(tether.CVAE(), data)):
+        with pytest.raises(
+            TetherError, match=r"^the dataset is the name 'x.hdf5'; load it first: tether.load_dataset\('x.hdf5'\)$"
+        ):
+            train("x.hdf5")
+        with pytest.raises(TetherError, match=r"^the dataset is a dict; give what tether.load_dataset gives$"):
+            train({})
+    with pytest.raises(TetherError, match=r"^the bonus is not fitted yet; give tether.fit\(CVAE\(…\), dataset\)$"):
+        tether.train(tether.TD3(), dataset, tether.CVAE())  # type: ignore[arg-type]
+    with pytest.raises(TetherError, match=r"^no bonus 'cave'; did you mean cvae\?$"):
+        tether.fit("cave", dataset)  # type: ignore[arg-type]
+    with pytest.raises(TetherError, match=r"^bonus.elbo is 'some'; it takes mean or sum$"):
+        tether.fit(tether.CVAE(elbo="some"), dataset)  # type: ignore[arg-type]
+
+
+def test_a_table_says_to_import_it():
+    for name in ("log.csv", "logs/log.parquet", "log.csv.gz"):
+        with pytest.raises(
+            TetherError, match=f"^{name} is a table, not a dataset yet; .*: tether data import {name} .* --out log.hdf5$"
+        ):
+            tether.load_dataset(name)

@@ -46,7 +46,7 @@ def test_the_preset_of_the_paper_is_the_papers():
 def test_the_quick_preset_shortens_the_training_and_not_the_fit():
     target = EvaluationConfig(policy="target")
     assert make_config("some.hdf5", preset="quick") == RunConfig(
-        "some.hdf5", training=TrainingConfig(steps=50_000), evaluation=target
+        "some.hdf5", training=TrainingConfig(steps=50_000, reward_scaling="range"), evaluation=target
     )
 
 
@@ -331,3 +331,21 @@ def test_settings_of_earlier_versions_are_understood():
     for newer in ("optimiser", "normalise_observations"):
         del old["agent"][newer]
     assert configs.to_json(configs.from_json(old)) == plain
+
+
+@pytest.mark.parametrize(("agent", "scaling"), [("td3", "range"), ("dqn", "auto"), ("bc", "auto"), ("td3-bc", "auto")])
+def test_the_scaling_of_a_config_without_a_version_is_what_it_was(agent: str, scaling: str):
+    """`auto` meant [0, 1] for continuous actions. So a run of before is the run that the same command asks for now."""
+    now = make_config("some.hdf5", agent=agent)
+    old = configs.to_json(now)
+    assert old.pop("version") == configs.VERSION
+    old["training"]["reward_scaling"] = "auto"
+    assert configs.from_json(old).training.reward_scaling == scaling
+    assert configs.from_json(old | {"version": 2}).training.reward_scaling == "auto"
+    assert configs.first_difference(now, configs.from_json(old)) is None
+
+
+def test_a_config_of_a_later_version_is_refused():
+    plain = configs.to_json(make_config("some.hdf5"))
+    with pytest.raises(TetherError, match=r"^the config is of version 3, this Tether knows those up to 2; use a newer Tether$"):
+        configs.from_json(plain | {"version": 3})

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from tether.environments.tasks import find_task
 from tether.presets import explanations, rules_for
 
 HOPPER, PEN = find_task("Hopper-v5"), find_task("AdroitHandPen-v1")
 
+RANGE = {"training.reward_scaling": "range"}  # the paper's map of rewards to [0, 1]
 
-def settings(preset: str, agent: str, task, bonus: str = "cvae") -> dict[str, float]:
+
+def settings(preset: str, agent: str, task, bonus: str = "cvae") -> dict[str, Any]:
     return {name: value for rule in rules_for(preset, agent, bonus, task) for name, value in rule.settings.items()}
 
 
 def test_the_paper_s_weights_are_td3_s_by_group():
-    assert settings("paper", "td3", HOPPER) == {"agent.bonus_weight_actor": 5.0, "agent.bonus_weight_critic": 1.0}
-    assert settings("paper", "td3", PEN) == {"agent.bonus_weight_actor": 10.0, "agent.bonus_weight_critic": 10.0}
-    assert settings("paper", "td3", None) == settings("paper", "bc", HOPPER) == {}
+    assert settings("paper", "td3", HOPPER) == {"agent.bonus_weight_actor": 5.0, "agent.bonus_weight_critic": 1.0} | RANGE
+    assert settings("paper", "td3", PEN) == {"agent.bonus_weight_actor": 10.0, "agent.bonus_weight_critic": 10.0} | RANGE
+    assert settings("paper", "td3", None) == RANGE
+    assert settings("paper", "bc", HOPPER) == {}
 
 
 def test_quick_is_the_paper_s_and_shorter():

@@ -20,6 +20,7 @@ from tether import registry
 if TYPE_CHECKING:
     from tether.api import evaluate, fit, train
     from tether.data import Dataset, load_dataset
+    from tether.data.arrays import dataset
     from tether.data.files.writing import save_dataset
     from tether.data.transforms import concatenate, filter_by_return, split_episodes, subsample
     from tether.errors import TetherError
@@ -33,6 +34,7 @@ __all__ = [
     "Spec",
     "TetherError",
     "concatenate",
+    "dataset",
     "evaluate",
     "filter_by_return",
     "fit",
@@ -46,6 +48,7 @@ __all__ = [
 _HOMES = {
     "tether.api": ("evaluate", "fit", "train"),
     "tether.data": ("Dataset", "load_dataset"),
+    "tether.data.arrays": ("dataset",),
     "tether.data.files.writing": ("save_dataset",),
     "tether.data.transforms": ("concatenate", "filter_by_return", "split_episodes", "subsample"),
     "tether.errors": ("TetherError",),

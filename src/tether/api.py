@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import dataclasses
+import warnings
+from collections.abc import Callable, Mapping
 from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from tether import settings
-from tether.agents import Agent, critic_steps
-from tether.bonuses import Bonus
+from tether.agents import AGENTS, Agent, critic_steps
+from tether.bonuses import BONUSES, Bonus
 from tether.config import EvaluationConfig, TrainingConfig
 from tether.data.dataset import Dataset
-from tether.data.transforms import normalise_rewards
+from tether.data.rewards import normalise_rewards, order_kept, scaling_warning
 from tether.environments.scores import normalised_score
 from tether.errors import TetherError
 from tether.evaluation.rollout import evaluate as run_episodes
@@ -28,6 +31,8 @@ OnEpoch = Callable[[int, dict[str, float], Policy], None]  # step, mean metrics,
 
 def fit(bonus: Bonus, dataset: Dataset, *, cache: bool = True, show: bool = False) -> FittedBonus:
     """Fit a bonus to a dataset; the same fit is taken from the cache where it has been made before."""
+    _check_part(bonus, "bonus", BONUSES)
+    _check_dataset(dataset)
     settings.check(bonus, "bonus")
     with progress("fitting the bonus", max(bonus.steps, 1), enabled=show) as bar:
         return fit_bonus(bonus, dataset, cache_folder() if cache else None, lambda step, record: bar.update(step, **record))
@@ -49,10 +54,15 @@ def train(
 ) -> Policy:
     """Train an agent held to the data by `bonus` (none: nothing holds it) and return its policy.
 
-    Rewards are scaled here, as the agent's paper does unless `reward_scaling` says `range` or `divide`
-    (`tether.data.transforms.normalise_rewards`); give the dataset as it was loaded. `policy` is one of the agent's, its main one
+    Rewards are scaled here, in the agent's own way unless `reward_scaling` says `range` or `divide`
+    (`tether.data.rewards.normalise_rewards`); give the dataset as it was loaded. `policy` is one of the agent's, its main one
     if not given. `on_epoch` is called every `epoch_steps` steps, for one's own metrics or evaluations.
     """
+    _check_part(agent, "agent", AGENTS)
+    _check_dataset(dataset)
+    if bonus is not None and not isinstance(bonus, FittedBonus):
+        _check_part(bonus, "bonus", BONUSES)
+        raise TetherError(f"the bonus is not fitted yet; give tether.fit({type(bonus).__name__}(…), dataset)")
     settings.check(agent, "agent")
     check_lesson(agent, dataset, bonus)
     period = critic_steps(agent)
@@ -61,7 +71,10 @@ def train(
     name = policy or agent.traits.main_policy
     if name not in agent.traits.policies:
         raise TetherError(f"the agent has no policy {name!r}; it has {', '.join(agent.traits.policies)}")
-    scaled, _ = normalise_rewards(dataset, reward_scaling or agent.traits.reward_scaling)
+    scaled, scale = normalise_rewards(dataset, reward_scaling or agent.traits.reward_scaling)
+    warning = scaling_warning(dataset, scale, order_kept(dataset, scale, agent.discount), "reward_scaling")
+    if warning:
+        warnings.warn(warning, stacklevel=2)
     with (
         closing(Lesson(agent, scaled, bonus, seed, steps, reward_penalty)) as lesson,
         progress("training", steps, enabled=show) as bar,
@@ -76,6 +89,24 @@ def train(
     return found
 
 
+def _check_part(part: Any, what: str, registry: Mapping[str, type]) -> None:
+    """Refuse a name, or a class of which no instance was made."""
+    if isinstance(part, str):
+        kind = settings.choose(registry, part, what).__name__
+        raise TetherError(f"the {what} is the name {part!r}; give the {what} itself, tether.{kind}()")
+    if isinstance(part, type) or not dataclasses.is_dataclass(part):
+        names = ", ".join(f"tether.{kind.__name__}()" for kind in registry.values())
+        hint = f"; make one: {part.__name__}()" if isinstance(part, type) else f"; there is {names}"
+        raise TetherError(f"the {what} is {part!r}{hint}")
+
+
+def _check_dataset(dataset: Any) -> None:
+    if isinstance(dataset, str | Path):
+        raise TetherError(f"the dataset is the name {str(dataset)!r}; load it first: tether.load_dataset({str(dataset)!r})")
+    if not isinstance(dataset, Dataset):
+        raise TetherError(f"the dataset is a {type(dataset).__name__}; give what tether.load_dataset gives")
+
+
 def evaluate(
     policy: Policy, env_id: str | None = None, *, episodes: int = 10, seed: int = EvaluationConfig.seed
 ) -> dict[str, Any]:
@@ -83,7 +114,8 @@ def evaluate(
     env_id = env_id or policy.about.get("env_id")
     if env_id is None:
         raise TetherError("the policy's dataset names no environment; give env_id")
-    results = run_episodes(lambda observation: np.asarray(act(policy.actor, observation)), policy.spec, env_id, episodes, seed)
+    acting = lambda observation: np.asarray(act(policy.actor, observation))  # noqa: E731
+    results = run_episodes(acting, policy.spec, env_id, episodes, seed, policy.about.get("observation_parts"))
     scores = normalised_score(results.returns, env_id)
     return {
         "env_id": env_id,

@@ -74,6 +74,7 @@ class RunConfig:
 
 REGISTRIES = {"agent": AGENTS, "bonus": BONUSES}
 SECTIONS = ("agent", "bonus", "training", "evaluation")
+VERSION = 2  # of a config in a file; none is 1, where td3's reward_scaling "auto" was what "range" is now
 
 
 def make_config(
@@ -116,7 +117,7 @@ def to_json(config: RunConfig) -> dict[str, Any]:
     """Plain JSON: the agent and the bonus carry their registry name under `name`."""
     plain = settings.to_plain(config)
     plain |= {section: settings.to_named(getattr(config, section), registry) for section, registry in REGISTRIES.items()}
-    return plain
+    return plain | {"version": VERSION}
 
 
 def from_json(plain: dict[str, Any]) -> RunConfig:
@@ -136,9 +137,18 @@ def from_json(plain: dict[str, Any]) -> RunConfig:
         else:
             kind = kinds[section]
             parts[section] = settings.build(kind, settings.to_plain(kind()) | plain[section], section)
-    rest = {name: value for name, value in plain.items() if name not in (*SECTIONS, "dataset_sha256")}
-    config = settings.build(RunConfig, rest, "", **parts)
+    rest = {name: value for name, value in plain.items() if name not in (*SECTIONS, "dataset_sha256", "version")}
+    config = _as_meant(settings.build(RunConfig, rest, "", **parts), plain.get("version", 1))
     check(config)
+    return config
+
+
+def _as_meant(config: RunConfig, version: Any) -> RunConfig:
+    """What a config of an earlier version asked for, in the words of this one."""
+    if not isinstance(version, int) or version > VERSION:
+        raise TetherError(f"the config is of version {version!r}, this Tether knows those up to {VERSION}; use a newer Tether")
+    if version < 2 and config.reward_scaling == "auto" and config.agent.traits.actions == ("continuous",):
+        return override(config, "training.reward_scaling", "range")
     return config
 
 
@@ -146,6 +156,8 @@ def settings_of(config: RunConfig) -> dict[str, dict[str, Any]]:
     """Every setting by group, then by dotted name, for help and for comparing two configs."""
     groups: dict[str, dict[str, Any]] = {"run": {}}
     for section, values in to_json(config).items():
+        if section == "version":
+            continue
         if isinstance(values, dict):
             groups[section] = _flat(values, f"{section}.")
         else:

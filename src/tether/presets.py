@@ -24,6 +24,7 @@ class Rule:
 
 
 RULES = (
+    Rule({"training.reward_scaling": "range"}, agent="td3"),  # the paper's map, to which its weights belong; a run warns of it
     Rule({"training.steps": 50_000}, preset="quick"),  # the bonus keeps its whole fit
     Rule(
         {

@@ -10,6 +10,7 @@ import dataclasses
 import inspect
 import json
 import math
+import numbers
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, TypeAlias, TypeVar, get_args, get_origin, get_type_hints
@@ -155,7 +156,7 @@ def build(kind: type[T], given: Mapping[str, Any], where: str, **built: Any) -> 
 
 
 def check(settings: Any, where: str) -> None:
-    """Refuse a number that is not within the limits of its field."""
+    """Refuse a value that is not of its field's type, and a number that is not within its limits."""
     prefix = f"{where}." if where else ""
     hints = _hints(type(settings))
     for field in dataclasses.fields(settings):
@@ -164,10 +165,27 @@ def check(settings: Any, where: str) -> None:
             check(value, name)
             continue
         hint = hints[field.name]
+        if not _fits(value, hint):
+            raise TetherError(f"{name} is {value!r}; it takes {_spell(hint, in_python=True)}")
         of_items = get_args(hint)[0] if get_origin(hint) is tuple else hint
         for number in value if isinstance(value, tuple) else (value,):
             if isinstance(number, int | float):
                 _check_number(number, of_items, name)
+
+
+def _fits(value: Any, hint: Any) -> bool:
+    """Whether a value is of the type already. In Python nothing has read it as that type."""
+    if get_origin(hint) is Annotated:
+        return _fits(value, get_args(hint)[0])
+    if get_origin(hint) is Literal:
+        return value in get_args(hint)
+    if get_origin(hint) is tuple:
+        kinds = get_args(hint)
+        wanted = (kinds[0],) * max(len(value), 1) if isinstance(value, tuple) and kinds[-1] is ... else kinds
+        return isinstance(value, tuple) and len(value) == len(wanted) and all(map(_fits, value, wanted))
+    if hint in (int, float):
+        return isinstance(value, numbers.Integral if hint is int else numbers.Real) and not isinstance(value, bool)
+    return hint not in (bool, str) or isinstance(value, hint)
 
 
 def _check_number(number: float, hint: Any, name: str) -> None:
@@ -215,12 +233,14 @@ def _converted(value: Any, hint: Any) -> Any:
     return hint(value)
 
 
-def _spell(hint: Any) -> str:
+def _spell(hint: Any, in_python: bool = False) -> str:
     if get_origin(hint) is Annotated:
         return _spell(get_args(hint)[0])
     if get_origin(hint) is Literal:
         return " or ".join(map(str, get_args(hint)))
     if get_origin(hint) is tuple:
         number = "" if get_args(hint)[-1] is ... else f"{len(get_args(hint))} "
+        if in_python:
+            return f"a tuple of {number}numbers, such as (256, 256)"
         return f"{number}numbers with a comma between, such as 256,256"
     return {int: "a whole number", float: "a number", bool: "true or false", str: "text"}[hint]

@@ -51,6 +51,20 @@ class Spec:
         return len(self.action_low)
 
 
+def spell_actions(spec: Spec) -> str:
+    """`6 numbers in [-1, 1]`, or `one of 4 choices`."""
+    if spec.discrete:
+        return f"one of {spec.action_size} choices"
+    low, high = spec.action_low, spec.action_high
+    each = "" if len(set(low)) == len(set(high)) == 1 else ", each its own"
+    return f"{spec.action_size} numbers in [{min(low):.4g}, {max(high):.4g}]{each}"
+
+
+def spell_observations(spec: Spec) -> str:
+    image = f" (an image of {' x '.join(map(str, spec.observation_shape))})" if spec.observation_shape else ""
+    return f"{spec.observation_size} numbers{image}"
+
+
 class Problem(NamedTuple):
     """What a learner knows before its first step."""
 

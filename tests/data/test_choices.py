@@ -11,7 +11,7 @@ import pytest
 
 from tether.cli import main
 from tether.data.files.d4rl import read_d4rl
-from tether.data.transforms import RewardScale, normalise_rewards
+from tether.data.rewards import RewardScale, normalise_rewards
 from tether.errors import TetherError
 from tether.types import Spec, discrete_spec, spec_from_json, spec_to_json
 

@@ -36,7 +36,11 @@ def test_describe(write_hdf5):
         "mean": pytest.approx((0.495 + 1) / 2),
         "std": pytest.approx((1 - 0.495) / 2),
         "discount": 0.99,
+        "scaling": "range",
     }
+    # One episode of 1, 2 terminates, one of 3 goes on for ever: the second is worth more before and after.
+    assert facts["reward_scaling"]["auto"] == "divide"
+    assert facts["reward_scaling"]["order_kept"] == {"range": pytest.approx(1.0), "divide": pytest.approx(1.0)}
 
 
 def test_normalised_score_of_a_known_task(write_hdf5):

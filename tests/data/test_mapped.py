@@ -13,8 +13,9 @@ from tether.data import Dataset, load_dataset
 from tether.data.files import mapped
 from tether.data.files.d4rl import read_d4rl
 from tether.data.files.mapped import map_d4rl
+from tether.data.rewards import normalise_rewards
 from tether.data.selected import Selected
-from tether.data.transforms import normalise_rewards, split_episodes
+from tether.data.transforms import split_episodes
 from tether.errors import TetherError
 
 

@@ -13,10 +13,18 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
+import tether
+from tether.config import make_config
 from tether.data import Dataset, load_dataset
+from tether.data.files.writing import save_dataset
 from tether.data.minari.exporting import export_minari
 from tether.data.minari.reading import download, list_datasets
+from tether.data.provenance import recorded_parts
+from tether.data.transforms import subsample
+from tether.environments.spaces import check_parts
 from tether.errors import TetherError
+from tether.evaluation.rollout import Evaluator
+from tether.training.run import run
 from tether.types import discrete_spec
 
 minari = pytest.importorskip("minari", reason="needs the extra minari")
@@ -187,6 +195,84 @@ def test_parts_are_flattened_alike_in_the_data_and_in_the_environment(registered
     first, _ = environment.reset(seed=0)
     second, *_ = environment.step(np.zeros(1, np.float32))
     np.testing.assert_array_equal(np.stack([first, second]), dataset.transitions.observation[:2])
+
+
+class Sled(gymnasium.Env):
+    """Position and speed as one vector: the position comes first."""
+
+    observation_space = spaces.Box(-9, 9, (2,))
+    action_space = spaces.Box(-1, 1, (1,))
+
+    def reset(self, *, seed=None, options=None):
+        self.state = np.array([5.0, 0.0], np.float32)
+        return self.state, {}
+
+    def step(self, action):
+        position, speed = self.state
+        self.state = np.array([position + speed, speed + action[0]], np.float32)
+        return self.state, -abs(float(position)), False, False, {}
+
+
+class Named(gymnasium.ObservationWrapper):
+    """By name, and so, in alphabetical order, with the momentum first."""
+
+    def __init__(self, environment):
+        super().__init__(environment)
+        self.observation_space = spaces.Dict({"position": spaces.Box(-9, 9, (1,)), "momentum": spaces.Box(-9, 9, (1,))})
+
+    def observation(self, observation):
+        return {"position": observation[:1], "momentum": observation[1:]}
+
+
+@pytest.fixture
+def sled() -> str:
+    gymnasium.register("TetherSled-v0", f"{__name__}:Sled", max_episode_steps=4)
+    yield "TetherSled-v0"
+    del gymnasium.registry["TetherSled-v0"]
+
+
+def test_data_of_a_wrapped_environment_is_not_evaluated_in_the_bare_one(sled: str, tmp_path: Path):
+    """As many numbers, in another order: a policy would take the position for the momentum."""
+    record(Named(gymnasium.make(sled, disable_env_checker=True)), "named-v0", episodes=3, steps=4)
+    record(gymnasium.make(sled, disable_env_checker=True), "plain-v0", episodes=3, steps=4)
+    named, plain = load_dataset("minari:named-v0"), load_dataset("minari:plain-v0")
+    assert named.transitions.observation[0].tolist() == [0.0, 5.0]
+    assert plain.transitions.observation[0].tolist() == [5.0, 0.0]
+    assert named.env_id == plain.env_id == sled
+    # Also of what was made of it, and read from a file.
+    save_dataset(subsample(named, episodes=2), tmp_path / "part.hdf5")
+    message = (
+        r"^environment TetherSled-v0 has other observations \(a plain vector\) than the data was recorded with "
+        r"\(momentum 1, position 1\): a wrapper was between them, .* \(evaluation.env_id=none\)$"
+    )
+    for dataset in (named, load_dataset(tmp_path / "part.hdf5")):
+        with pytest.raises(TetherError, match=message):
+            Evaluator(sled, dataset.spec, 1, recorded_parts=recorded_parts(dataset.provenance))
+    Evaluator(sled, plain.spec, 1, recorded_parts=recorded_parts(plain.provenance)).close()
+
+
+def test_a_run_and_a_policy_of_wrapped_data_refuse_the_bare_environment(sled: str, tmp_path: Path):
+    record(Named(gymnasium.make(sled, disable_env_checker=True)), "named-v0", episodes=3, steps=4)
+    small = {"agent.hidden_sizes": "8,8", "agent.batch_size": "8", "training.steps": "100", "training.log_every": "100"}
+    config = make_config("minari:named-v0", sled, "bc", overrides=small)
+    with pytest.raises(TetherError, match="has other observations"):
+        run(config, tmp_path / "run", show=False)
+    assert not (tmp_path / "run" / "config.json").exists()
+    policy = tether.train(config.agent, load_dataset("minari:named-v0"), steps=100)
+    assert policy.about["observation_parts"] == "momentum 1, position 1"
+    with pytest.raises(TetherError, match="has other observations"):
+        tether.evaluate(policy, episodes=1)
+
+
+def test_a_plain_vector_of_an_environment_of_parts_must_be_in_its_order():
+    in_order = spaces.Dict([("a", spaces.Box(-1, 1, (1,))), ("b", spaces.Box(-1, 1, (2,)))])
+    out_of_order = spaces.Dict([("b", spaces.Box(-1, 1, (2,))), ("a", spaces.Box(-1, 1, (1,)))])
+    check_parts(in_order, "", "E-v0")
+    check_parts(out_of_order, "a 1, b 2", "E-v0")
+    with pytest.raises(TetherError, match=r"other observations \(a 1, b 2\) than the data was recorded with \(a plain vector\)"):
+        check_parts(out_of_order, "", "E-v0")
+    with pytest.raises(TetherError, match=r"other observations \(a 1, b 2\) than the data was recorded with \(a 2, b 1\)"):
+        check_parts(in_order, "a 2, b 1", "E-v0")
 
 
 def test_discrete_observations_and_actions_become_one_hot():

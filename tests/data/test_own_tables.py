@@ -10,10 +10,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tether.data import load_dataset
+from tether.data import Dataset, load_dataset
 from tether.data.files.writing import write_d4rl
 from tether.data.tables.files import find_files, natural_order
 from tether.data.tables.importing import Imported, ImportOptions, import_tables
+from tether.data.transforms import filter_by_return
 from tether.errors import TetherError
 
 pyarrow = pytest.importorskip("pyarrow", reason="needs the extra tables")
@@ -375,3 +376,53 @@ def test_a_missing_choice_is_an_incomplete_row(write_csv: WriteCsv):
     path = write_csv(rows, header=VALVE_HEADER)
     assert "row 2: column 'valve' is empty" in message(path, **VALVE_OPTIONS)
     assert len(read(path, **VALVE_OPTIONS | {"drop_incomplete_rows": True}).rows.reward) == 4
+
+
+# Pieces of episodes
+
+COSTS = "run,t,x,act,r,done"
+
+
+def costs(run: str, steps: int, broken: int | None = None, ends: bool = True) -> list[str]:
+    """An episode that costs 1 a step; one row of it may lack its observation."""
+    return [f"{run},{t},{'' if t == broken else t},0.1,-1,{int(ends and t == steps - 1)}" for t in range(steps)]
+
+
+def imported_costs(rows: list[str], write_csv: WriteCsv, tmp_path: Path, **options) -> Dataset:
+    given = {"observation": ("x",), "truncated": None, "drop_incomplete_rows": True} | options
+    imported = read(write_csv(rows, header=COSTS), **given)
+    path = tmp_path / "costs.hdf5"
+    write_d4rl(
+        path, imported.rows, imported.truncated, imported.spec, imported.attributes, compact=True, returns=imported.returns
+    )
+    return load_dataset(path)
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_a_piece_of_an_episode_does_not_pass_for_the_best(named: bool, write_csv: WriteCsv, tmp_path: Path):
+    """Run a costs 4. Run b costs 10, and its row 7 lacks a number: pieces of 7 and 2 rows, which seem to cost 7 and 2."""
+    options = {} if named else {"episode": None, "time": None}
+    dataset = imported_costs([*costs("a", 4), *costs("b", 10, broken=7)], write_csv, tmp_path, **options)
+    assert dataset.episode_returns.tolist() == [-4.0, -10.0, -10.0]
+    best = filter_by_return(dataset, best_share=0.3)
+    assert (best.size, best.episode_returns.tolist()) == (4, [-4.0])
+
+
+def test_a_gap_cuts_pieces_of_a_named_episode_and_episodes_of_a_log_that_names_none(write_csv: WriteCsv, tmp_path: Path):
+    rows = [row for t, row in enumerate(costs("a", 12)) if not 4 <= t < 9]  # four rows, a gap, three rows
+    pieces = imported_costs(rows, write_csv, tmp_path, max_gap=2.0)
+    assert pieces.episode_returns.tolist() == [-7.0, -7.0]
+    apart = imported_costs(rows, write_csv, tmp_path, max_gap=2.0, episode=None)
+    assert apart.episode_returns.tolist() == [-4.0, -3.0]
+
+
+def test_a_dropped_row_at_an_end_still_counts_and_a_missing_reward_does_not(write_csv: WriteCsv, tmp_path: Path):
+    rows = [*costs("a", 4, broken=0), *costs("b", 3)]
+    rows[-2] = "b,1,1,0.1,,0"  # its reward is not known
+    dataset = imported_costs(rows, write_csv, tmp_path)
+    # Of a three rows are left. Of b the first has no successor and is in no transition; the last one is.
+    assert dataset.episode_returns.tolist() == [-4.0, -2.0]
+
+
+def test_an_import_of_whole_episodes_has_the_sums_of_their_rewards(write_csv: WriteCsv):
+    assert read(write_csv()).returns is None

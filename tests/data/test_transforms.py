@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tether.data.dataset import Dataset
-from tether.data.transforms import RewardScale, concatenate, filter_by_return, normalise_rewards, split_episodes, subsample
+from tether.data.rewards import RewardScale, normalise_rewards
+from tether.data.transforms import concatenate, filter_by_return, split_episodes, subsample
 from tether.errors import TetherError
 from tether.types import Batch, Spec
 
@@ -149,6 +150,20 @@ def test_subsample_of_transitions_keeps_order_returns_and_true_ends():
 def test_subsample_by_share_draws_until_it_is_enough():
     part = subsample(_dataset([10] * 10), share=0.25, seed=0)
     assert (part.size, len(part.episode_ends)) == (30, 3)
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_a_subsample_is_not_what_a_split_by_the_same_seed_holds_out(seed: int):
+    """By chance, a tenth of a thousand episodes has ten in common with another tenth, and hardly ever thirty."""
+    dataset = _dataset([1] * 1000)
+    held_out = {*_episodes(split_episodes(dataset, 0.1, seed)[1])}
+    for part in (subsample(dataset, share=0.1, seed=seed), subsample(dataset, episodes=100, seed=seed)):
+        assert len(held_out & {*_episodes(part)}) < 30
+
+
+def test_what_a_split_holds_out_is_what_it_always_was():
+    """Fits of bonuses hang on it."""
+    assert _episodes(split_episodes(_dataset([1] * 10), 0.3, seed=0)[1]) == [2, 4, 6]
 
 
 def test_subsample_depends_on_the_seed_only():

@@ -77,6 +77,19 @@ def test_nothing_is_remarked_where_nothing_is_wrong():
     assert find_remarks(imported(fact("x"), ACTION), dataset, action_coverage(dataset)) == []
 
 
+def test_rewards_that_scaling_would_turn_round_are_told():
+    """Two episodes that end, of 30 and 70 steps, each of which costs 1 and the last one 2: to [0, 1], 1 a step and then 0."""
+    dataset = log(np.random.default_rng(0).uniform(-1, 1, (100, 1)))
+    reward, ends = -np.ones(100, np.float32), np.array([30, 100])
+    reward[ends - 1] = -2.0
+    terminated = (reward == -2.0).astype(np.float32)
+    dataset = replace(dataset, transitions=dataset.transitions._replace(reward=reward, terminated=terminated), episode_ends=ends)
+    (remark,) = find_remarks(imported(fact("x"), ACTION), dataset, action_coverage(dataset))
+    assert remark.startswith("mapping the rewards of log to [0, 1] turns the order of episodes round (rank correlation -1.00)")
+    choices = replace(dataset, transitions=dataset.transitions._replace(reward=np.ones(100, np.float32)))
+    assert find_remarks(imported(fact("x"), ACTION), choices, action_coverage(choices)) == []
+
+
 def test_every_finding_has_its_remark():
     dataset = log(np.zeros((10, 1)))
     dataset = replace(dataset, notes=replace(dataset.notes, action_entries_clipped=3))

@@ -13,7 +13,7 @@ from pendulum import small_config
 
 from tether.config import to_json
 from tether.data import load_dataset
-from tether.data.transforms import RewardScale, normalise_rewards
+from tether.data.rewards import RewardScale, normalise_rewards
 from tether.evaluation.rollout import EpisodeResults
 from tether.runs.metrics import MetricsLog
 from tether.runs.result import describe_dataset, make_result, versions
@@ -28,7 +28,7 @@ def results(**returns: list[float]) -> dict[str, EpisodeResults]:
 
 @pytest.fixture
 def result(pendulum_file: Path, tmp_path: Path) -> dict[str, Any]:
-    dataset, scale = normalise_rewards(load_dataset(pendulum_file))
+    dataset, scale = normalise_rewards(load_dataset(pendulum_file), "range")
     with closing(MetricsLog(tmp_path, 0, "InvertedDoublePendulum-v5")) as log:
         log.evaluation(200, results(online=[1.0, 3.0], target=[0.0, 0.0], ema=[9.0, 9.0]))
         log.evaluation(1000, results(online=[2.0, 2.0], target=[4.0, 8.0], ema=[7.0, 7.0]))
@@ -80,7 +80,7 @@ def test_the_config_the_data_and_the_fit_are_described(result: dict[str, Any], p
 
 
 def test_without_an_evaluation_there_is_no_score(pendulum_file: Path, tmp_path: Path):
-    dataset, scale = normalise_rewards(load_dataset(pendulum_file))
+    dataset, scale = normalise_rewards(load_dataset(pendulum_file), "range")
     with closing(MetricsLog(tmp_path, 0, None)) as log:
         result = make_result(small_config(pendulum_file), dataset, scale, FIT.summary(), log, None)
     assert (result["score"], result["score_by_policy"], result["evaluations"]) == (None, {}, [])

@@ -9,15 +9,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 from pendulum import small_config
-from problems import with_one_setting_changed
+from problems import SPEC, as_dataset, two_blobs, with_one_setting_changed
 
-from tether import CVAE, storage
+from tether import CVAE, RND, storage
 from tether.bonuses import NoBonus
 from tether.data import Dataset, load_dataset
 from tether.data.transforms import split_episodes
 from tether.errors import TetherError
 from tether.evaluation.discrimination import auroc_by_kind, bonus_by_kind
-from tether.training.fit import PIECE, FitReport, FittedBonus, cache_folder, fit_bonus, fit_name, steps_done
+from tether.training.fit import PIECE, FitReport, FittedBonus, cache_folder, epoch_steps, fit_bonus, fit_name, steps_done
+
+EPOCHS = [*range(300, 3001, 300)]  # tenths of a fit that is shorter than five thousand steps
 
 
 @pytest.fixture(scope="module")
@@ -27,7 +29,7 @@ def dataset(pendulum_file: Path) -> Dataset:
 
 @pytest.fixture(scope="module")
 def bonus(pendulum_file: Path) -> CVAE:
-    """Three epochs of fit: the bonus of every small run."""
+    """Ten epochs of fit, being short: the bonus of every small run."""
     bonus = small_config(pendulum_file).bonus
     assert isinstance(bonus, CVAE)
     return bonus
@@ -52,7 +54,7 @@ def untimed(report: FitReport) -> FitReport:
 def test_a_fit_reports_each_of_its_epochs(unbroken: FittedBonus):
     report = unbroken.report
     assert report.steps == 3000
-    assert [record["fit_step"] for record in report.history] == [1000, 2000, 3000]
+    assert [record["fit_step"] for record in report.history] == EPOCHS
     for record in report.history:
         assert set(record) == {"fit_step", "bonus/loss", "bonus/reconstruction", "bonus/kl", "bonus/held_out"}
     assert report.history[-1]["bonus/loss"] < report.history[0]["bonus/loss"]
@@ -115,7 +117,7 @@ def test_the_same_fit_is_taken_from_the_cache(unbroken: FittedBonus, bonus: CVAE
     assert untimed(first.report) == untimed(unbroken.report)
 
 
-@pytest.mark.parametrize("stop", [1000, 3000])
+@pytest.mark.parametrize("stop", [300, 3000])
 def test_an_interrupted_fit_goes_on_where_it_stopped(
     unbroken: FittedBonus, bonus: CVAE, dataset: Dataset, tmp_path: Path, stop: int
 ):
@@ -128,7 +130,7 @@ def test_an_interrupted_fit_goes_on_where_it_stopped(
     assert steps_done(bonus, dataset, tmp_path) == stop
     epochs: list[int] = []
     fitted = fit_bonus(bonus, dataset, tmp_path, lambda step, record: epochs.append(step))
-    assert epochs == [step for step in (1000, 2000, 3000) if step > stop]
+    assert epochs == [step for step in EPOCHS if step > stop]
     assert bits(fitted) == bits(unbroken)
     assert untimed(fitted.report) == untimed(unbroken.report)
     assert [path.name for path in tmp_path.iterdir()] == [f"{fit_name(bonus, dataset)}.safetensors"]
@@ -243,10 +245,62 @@ def history(*scores: float) -> FitReport:
         (history(1, 1, 1, 1, 3), False),  # overfitting is something else
         (history(*[1.0] * 6, 1.2, 0.8, 0.7, 1.3), False),  # means of two: both are 1
         (history(*[1.0] * 8, 0.5, 0.5), True),
-        (history(1, 1, 1, 1), True),  # less than five epochs
+        (history(1, 1, 1, 1), True),  # less than five steps
         (FitReport(0, 0.0), False),
         (FitReport(50_000, 1.0, [{"fit_step": 1000, "bonus/loss": 1.0}] * 50), False),  # nothing was held out: nobody knows
     ],
 )
 def test_a_fit_looks_short_while_its_held_out_score_falls(report: FitReport, short: bool):
     assert report.looks_short is short
+
+
+@pytest.mark.parametrize(
+    ("steps", "every"), [(50_000, 1_000), (5_000, 1_000), (4_999, 500), (1_000, 100), (11, 2), (3, 1), (0, 1)]
+)
+def test_a_short_fit_is_looked_at_more_often(steps: int, every: int):
+    assert epoch_steps(RND(steps=steps)) == every
+
+
+@pytest.mark.parametrize(("learning_rate", "short"), [(1e-6, False), (2e-4, True)])
+def test_whether_a_short_fit_was_cut_short_is_measured(learning_rate: float, short: bool):
+    """Of one that hardly learns the bonus falls by nothing, of the other by a good part each tenth of the fit."""
+    bonus = RND(
+        steps=100, predictor_sizes=(16,), target_sizes=(16,), batch_size=64, learning_rate=learning_rate, divide_by_std=False
+    )
+    report = fit_bonus(bonus, as_dataset(two_blobs())).report
+    assert len(report.history) == 10
+    assert report.looks_short is short
+
+
+@pytest.mark.parametrize(
+    ("auroc", "blind"),
+    [
+        ({"uniform": 0.54, "noise 1": 0.7}, True),  # a log of one torque, seen by the CVAE
+        ({"uniform": 0.86, "shuffled": 0.5}, False),  # one action for all observations: shuffled ones are the same
+        ({"uniform": 0.9, "other": 0.55}, True),  # choices
+        ({}, False),  # not judged
+    ],
+)
+def test_a_bonus_that_cannot_tell_actions_apart_is_blind(auroc: dict[str, float], blind: bool):
+    assert FitReport(1000, 1.0, auroc=auroc).looks_blind is blind
+
+
+def test_a_fit_says_what_it_is():
+    fitted = FittedBonus(NoBonus(), None, SPEC, FitReport(0, 0.0))
+    assert repr(fitted) == "NoBonus(), fitted in 0 steps"
+    report = FitReport(1000, 1.0, [{"bonus/held_out": 1.0}], held_out_mean=0.25, auroc={"uniform": 0.55, "shuffled": 0.5})
+    assert repr(replace(fitted, report=report)) == (
+        "NoBonus(), fitted in 1,000 steps\n"
+        "  on held-out pairs: mean 0.25; AUROC against uniform 0.550, shuffled 0.500\n"
+        "  it was still getting better at its end\n"
+        "  it is all but blind"
+    )
+
+
+# What the name of a fit knows of the code
+
+
+def test_a_changed_bonus_is_fitted_anew(bonus: CVAE, dataset: Dataset, monkeypatch: pytest.MonkeyPatch):
+    before = fit_name(bonus, dataset)
+    monkeypatch.setattr("tether.training.fit.code_version", lambda kind: f"another {kind.__name__}")
+    assert fit_name(bonus, dataset) != before

@@ -3,9 +3,11 @@
 dataset.py                 a log of transitions: columns, episodes, bounds, and where it came from
 selected.py                rows of columns that stay on disk
 columns.py                 what follows from the episodes, for agents that ask for it
-transforms.py              split, subsample, filter, join, scale rewards
+transforms.py              split, subsample, filter, join
+rewards.py                 rewards scaled for training, and what that does to the order of episodes
 provenance.py, info.py     how a dataset came to be, and what is in it
 bounds.py, choices.py      what actions may be
+arrays.py                  a dataset from arrays in memory
 files/                     HDF5 in the D4RL layout, in memory and on disk
 tables/                    CSV, Parquet and NPZ files of a machine
 minari/                    Minari's datasets
@@ -28,6 +30,7 @@ __all__ = ["Dataset", "LoadNotes", "Located", "built_in_datasets", "load_dataset
 OnRows = Callable[[int, int], None]
 
 _SUFFIXES = (".hdf5", ".h5")
+_TABLES = (".csv", ".csv.gz", ".parquet", ".npz")
 
 
 @dataclass
@@ -76,6 +79,11 @@ def locate(source: str | Path) -> Located:
         check_here(known)
         return _locate_file(
             known.path, known.name, lambda on_disk, on_rows: load_known(known, partial(_read, on_disk=on_disk, on_rows=on_rows))
+        )
+    if name.endswith(_TABLES):
+        raise TetherError(
+            f"{name} is a table, not a dataset yet; say what its columns are: tether data import {name} --observation NAMES "
+            f"--action NAMES --reward NAME --terminated NAME --out {path.name.partition('.')[0]}.hdf5"
         )
     if path.suffix in _SUFFIXES or path.is_file():
         return _locate_file(path)

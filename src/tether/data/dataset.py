@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tether.data.selected import is_on_disk
-from tether.types import Batch, Spec
+from tether.types import Batch, Spec, spell_actions, spell_observations
 
 
 @dataclass(frozen=True)
@@ -39,6 +39,16 @@ class Dataset:
     notes: LoadNotes = field(default_factory=LoadNotes)
     # Operation, arguments and parents of what Tether made of other datasets; else what the file's attributes say.
     provenance: dict[str, Any] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        returns, ended = self.episode_returns, int(np.sum(np.asarray(self.transitions.terminated)[self.episode_ends - 1]))
+        ends = f"{ended:,} episodes terminated, {len(returns) - ended:,} were cut"
+        where = f" of {self.env_id}" if self.env_id else ""
+        return (
+            f"Dataset {self.name}: {self.size:,} transitions in {len(returns):,} episodes{where}\n"
+            f"  observations: {spell_observations(self.spec)}; actions: {spell_actions(self.spec)}\n"
+            f"  return {returns.mean():,.4g} ± {returns.std():,.4g}; {ends}"
+        )
 
     @property
     def size(self) -> int:

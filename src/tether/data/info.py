@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tether.data.dataset import Dataset
-from tether.data.transforms import normalise_rewards
+from tether.data.rewards import discounted_returns, normalise_rewards, order_kept
 from tether.environments.tasks import find_task
 
 DISCOUNT = 0.99  # of discounted returns where no agent has one to say: the paper's
@@ -22,7 +22,10 @@ def describe(dataset: Dataset) -> dict[str, Any]:
     score = None
     if task is not None:
         score = {**_mean_and_std(task.normalised_score(dataset.episode_returns)), "reference": task.source}
-    scaled, scale = normalise_rewards(dataset)
+    # The paper's map shifts rewards, `divide` does not; discounted returns are of the one that `tether train` begins with.
+    usual = "divide" if dataset.spec.discrete else "range"
+    scaled, scale = normalise_rewards(dataset, usual)
+    order = {name: order_kept(dataset, normalise_rewards(dataset, name)[1], DISCOUNT) for name in ("range", "divide")}
     return {
         "name": dataset.name,
         "env_id": dataset.env_id,
@@ -38,21 +41,15 @@ def describe(dataset: Dataset) -> dict[str, Any]:
         "episode_return": _distribution(dataset.episode_returns),
         "episode_length": _distribution(lengths),  # in transitions, without dropped rows
         "normalised_score": score,
-        "discounted_return": _mean_and_std(_discounted_returns(scaled))
-        | {"discount": DISCOUNT},  # of rewards scaled as in training
+        "discounted_return": _mean_and_std(discounted_returns(scaled, DISCOUNT)) | {"discount": DISCOUNT, "scaling": usual},
         "reward": {"min": float(reward.min()), "max": float(reward.max()), "constant": scale.is_constant},
+        # What `auto` is for an agent that leaves it to the data, and the rank correlation of episodes before and after scaling.
+        "reward_scaling": {"auto": normalise_rewards(dataset)[1].scaling, "order_kept": order},
         "terminated_share": float(np.mean(dataset.transitions.terminated, dtype=np.float64)),  # of transitions
         "truncated_share": float(np.mean(dataset.truncated)),
         "notes": asdict(dataset.notes),
         "provenance": dataset.provenance,
     }
-
-
-def _discounted_returns(dataset: Dataset) -> np.ndarray:
-    """(E,) what each episode is worth from its start: what a critic is to learn about it."""
-    reward = np.asarray(dataset.transitions.reward, np.float64)
-    episodes = zip(dataset.episode_starts, dataset.episode_ends, strict=True)
-    return np.array([np.sum(DISCOUNT ** np.arange(end - start) * reward[start:end]) for start, end in episodes])
 
 
 def _mean_and_std(values: np.ndarray) -> dict[str, float]:

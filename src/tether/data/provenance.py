@@ -9,6 +9,8 @@ from typing import Any
 
 from tether.data.dataset import Dataset
 
+RECORDED_PARTS = "observation_parts"  # in the provenance of what was read from Minari
+
 
 def derivation(operation: str, arguments: dict[str, Any], parents: Sequence[Dataset]) -> dict[str, Any]:
     """The provenance of what `operation` made of `parents`: plain values, for a JSON attribute."""
@@ -42,11 +44,23 @@ def imported_columns(provenance: dict[str, Any]) -> dict[str, Any] | None:
     """
     if not _is_derivation(provenance):
         return None
-    if provenance["operation"] == "import":
+    if provenance["operation"] in ("import", "arrays"):
         columns = provenance["arguments"].get("columns")
         return columns if isinstance(columns, dict) else None
     found = [imported_columns(parent["provenance"]) for parent in provenance["parents"]]
     return found[0] if found and all(columns == found[0] for columns in found) else None
+
+
+def recorded_parts(provenance: dict[str, Any]) -> str | None:
+    """The parts that observations had where they were recorded, "" for a plain vector; None where nobody knows.
+
+    An environment that is made anew by its id must show the same: a wrapper that took observations apart is not in the id.
+    """
+    if not _is_derivation(provenance):
+        parts = provenance.get(RECORDED_PARTS)
+        return parts if isinstance(parts, str) else None
+    found = [recorded_parts(parent["provenance"]) for parent in provenance["parents"]]
+    return found[0] if found and all(parts == found[0] for parts in found) else None
 
 
 def describe_provenance(provenance: dict[str, Any], depth: int = 0) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,53 +17,6 @@ from tether.data.selected import select
 from tether.errors import TetherError
 from tether.types import Batch, Spec
 
-RETURN_RANGE = 1_000.0  # IQL's
-REWARD_SCALINGS = ("auto", "range", "divide", "returns", "none")
-
-
-@dataclass(frozen=True)
-class RewardScale:
-    """The reward range of a dataset, by which training brings rewards into [0, 1], or into [-1, 1] where zero stays zero."""
-
-    low: float
-    high: float
-    keep_zero: bool = False  # divide only
-    unit: float | None = None  # what to divide by, where it is not the largest size
-
-    @property
-    def is_constant(self) -> bool:
-        """All rewards become 0, so that nothing can be learnt from them."""
-        return self.low == self.high and (not self.keep_zero or self.high == 0.0)
-
-    def apply(self, reward: np.ndarray) -> np.ndarray:
-        """`(reward - low) / (high - low)`, or `reward / max(|low|, |high|)`, as float32; 0 where nothing can be learnt."""
-        if self.is_constant:
-            return np.zeros_like(reward, dtype=np.float32)
-        offset, unit = (0.0, max(abs(self.low), abs(self.high))) if self.keep_zero else (self.low, self.high - self.low)
-        unit = self.unit or unit
-        return ((reward.astype(np.float64) - offset) / unit).astype(np.float32)
-
-
-def normalise_rewards(dataset: Dataset, scaling: str = "auto") -> tuple[Dataset, RewardScale]:
-    """Rewards scaled by the smallest and largest of the dataset. Episode returns stay unscaled.
-
-    `range` maps them to [0, 1], as the paper does. That adds the same to every step, which in a task that ends at success or
-    failure changes what is best: a landing would forgo all that hovering earns. `divide` keeps zero and signs, and so the task.
-    `returns` keeps them too, and divides so that the best and the worst episode are 1,000 apart, as IQL does.
-    `none` leaves rewards as they are.
-    `auto` is `range` for continuous actions, where the paper's weights belong to it, and `divide` for discrete ones.
-    """
-    if scaling not in REWARD_SCALINGS:
-        raise TetherError(f"reward_scaling is {scaling!r}; it takes {' or '.join(REWARD_SCALINGS)}")
-    reward = np.asarray(dataset.transitions.reward)
-    keep_zero = scaling in ("divide", "none") or (scaling == "auto" and dataset.spec.discrete)
-    unit = 1.0 if scaling == "none" else None
-    if scaling == "returns":
-        spread = float(np.ptp(dataset.episode_returns))
-        keep_zero, unit = True, spread / RETURN_RANGE if spread > 0 else None
-    scale = RewardScale(low=float(reward.min()), high=float(reward.max()), keep_zero=keep_zero, unit=unit)
-    return replace(dataset, transitions=dataset.transitions._replace(reward=scale.apply(reward))), scale
-
 
 def split_episodes(dataset: Dataset, held_out_share: float, seed: int) -> tuple[Dataset, Dataset]:
     """The dataset as (kept, held out), cut between episodes, which stay in their order.
@@ -72,14 +25,15 @@ def split_episodes(dataset: Dataset, held_out_share: float, seed: int) -> tuple[
     A single episode is cut in two by rows, the tail being held out: rows beside the cut resemble each other, so a held-out
     measure is a little optimistic there. Both halves then carry the return of the whole episode.
     """
-    _check_share("held_out_share", held_out_share)
+    check_share("held_out_share", held_out_share)
     if dataset.size < 2:
         raise TetherError(f"{dataset.name}: one transition cannot be split")
     if len(dataset.episode_ends) == 1:
         cut = min(max(round(dataset.size * (1.0 - held_out_share)), 1), dataset.size - 1)
         held_out = np.arange(dataset.size) >= cut
     else:
-        held_out = _rows_of(dataset, _draw_episodes(dataset, held_out_share, seed))
+        # From the bare seed, as ever: fits of bonuses hang on what is held out of them.
+        held_out = _rows_of(dataset, _draw_episodes(dataset, held_out_share, np.random.default_rng(seed)))
     arguments = {"held_out_share": held_out_share, "seed": seed}
     return (
         _select(dataset, ~held_out, "split", {**arguments, "part": "train"}),
@@ -102,13 +56,13 @@ def subsample(
         raise TetherError("subsample takes one of episodes, transitions and share")
     arguments = {"episodes": episodes, "transitions": transitions, "share": share, "seed": seed}
     if share is not None:
-        _check_share("share", share)
-        rows = _rows_of(dataset, _draw_episodes(dataset, share, seed))
+        check_share("share", share)
+        rows = _rows_of(dataset, _draw_episodes(dataset, share, _generator(seed, "subsample")))
     elif episodes is not None:
-        rows = _rows_of(dataset, _draw(episodes, len(dataset.episode_ends), "episodes", dataset, seed))
+        rows = _rows_of(dataset, _draw(episodes, len(dataset.episode_ends), "episodes", dataset, _generator(seed, "subsample")))
     else:
         assert transitions is not None
-        rows = _draw(transitions, dataset.size, "transitions", dataset, seed)
+        rows = _draw(transitions, dataset.size, "transitions", dataset, _generator(seed, "subsample"))
     return _select(dataset, rows, "subsample", {name: value for name, value in arguments.items() if value is not None})
 
 
@@ -129,7 +83,7 @@ def filter_by_return(
         found = f"they go from {returns.min():g} to {returns.max():g}"
         raise TetherError(f"{dataset.name}: no episode has a return from {low:g} to {high:g}; {found}")
     if best_share is not None:
-        _check_share("best_share", best_share)
+        check_share("best_share", best_share)
         candidates = np.flatnonzero(within)
         count = math.ceil(best_share * len(candidates))
         best = candidates[np.argsort(-returns[candidates], kind="stable")[:count]]  # of equal ones, the earlier
@@ -198,27 +152,33 @@ def _joint_bounds(datasets: Sequence[Dataset], action: np.ndarray, env_id: str |
     )
 
 
-def _check_share(name: str, share: float) -> None:
+def check_share(name: str, share: float) -> None:
+    """`name` is what the user knows it by."""
     if not 0.0 < share < 1.0:
         raise TetherError(f"{name} is {share}, expected more than 0 and less than 1")
 
 
-def _draw_episodes(dataset: Dataset, share: float, seed: int) -> np.ndarray:
+def _generator(seed: int, operation: str) -> np.random.Generator:
+    """One of its own for each operation: with one for all, a subsample by the same seed is what a split holds out."""
+    return np.random.default_rng([seed, *operation.encode()])
+
+
+def _draw_episodes(dataset: Dataset, share: float, random: np.random.Generator) -> np.ndarray:
     """(E,) bool: episodes at random until they hold at least `share` of the rows. One is always drawn, and one left."""
     lengths = dataset.episode_ends - dataset.episode_starts
-    order = np.random.default_rng(seed).permutation(len(lengths))
+    order = random.permutation(len(lengths))
     enough = int(np.searchsorted(np.cumsum(lengths[order]), share * dataset.size)) + 1
     drawn = np.zeros(len(lengths), dtype=bool)
     drawn[order[: max(min(enough, len(lengths) - 1), 1)]] = True
     return drawn
 
 
-def _draw(count: int, of: int, what: str, dataset: Dataset, seed: int) -> np.ndarray:
+def _draw(count: int, of: int, what: str, dataset: Dataset, random: np.random.Generator) -> np.ndarray:
     """(of,) bool with `count` at random true."""
     if not 1 <= count <= of:
         raise TetherError(f"{dataset.name} has {of:,} {what}; {count:,} cannot be drawn from them")
     drawn = np.zeros(of, dtype=bool)
-    drawn[np.random.default_rng(seed).choice(of, size=count, replace=False)] = True
+    drawn[random.choice(of, size=count, replace=False)] = True
     return drawn
 
 

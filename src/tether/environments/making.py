@@ -23,12 +23,15 @@ from tether.types import Spec
 MINATAR_HORIZON = 2_500
 
 
-def make_environment(env_id: str, spec: Spec | None = None, render_mode: str | None = None) -> gymnasium.Env:
+def make_environment(
+    env_id: str, spec: Spec | None = None, render_mode: str | None = None, recorded_parts: str | None = None
+) -> gymnasium.Env:
     """A registered environment with vector observations and actions; with `spec`, one whose sizes are those.
 
     Choices are one-hot rows and images are flat rows here, see `as_vectors`; observations made of parts are flattened, in the
     order in which datasets of such are read (`spaces.py`). Tasks of D4RL get D4RL's horizon (pen: 100 steps, where
-    gymnasium-robotics has 200), and MinAtar's games one of their own.
+    gymnasium-robotics has 200), and MinAtar's games one of their own. `recorded_parts` are what its observations must be put
+    together of, where that is known (`spaces.check_parts`).
     """
     if env_id.startswith("Adroit"):
         _register_adroit(env_id)
@@ -44,12 +47,17 @@ def make_environment(env_id: str, spec: Spec | None = None, render_mode: str | N
     drawing = {} if render_mode is None else {"render_mode": render_mode}  # not every environment takes it
     try:
         with _quiet():
-            environment = as_vectors(gymnasium.make(env_id, max_episode_steps=horizon, disable_env_checker=True, **drawing))
+            bare = gymnasium.make(env_id, max_episode_steps=horizon, disable_env_checker=True, **drawing)
     except (gymnasium.error.Error, ImportError) as error:
         reason = " ".join(str(error).split())
         ours = "; pip install 'tether-rl[discrete]' brings it" if re.search("box2d|pygame", reason, re.IGNORECASE) else ""
         raise TetherError(f"environment {env_id} cannot be made: {reason}{ours}") from error
+    environment = as_vectors(bare)
     try:
+        if recorded_parts is not None:
+            from tether.environments.spaces import check_parts
+
+            check_parts(bare.observation_space, recorded_parts, env_id)
         environment = _flattened(environment, env_id)
         _check_spaces(environment, env_id, spec)
     except TetherError:

@@ -65,6 +65,23 @@ def spell_parts(space: spaces.Space) -> str:
     return ", ".join(f"{name or type(part).__name__} {spaces.flatdim(part)}" for name, part in parts)
 
 
+def check_parts(space: spaces.Space, recorded: str, env_id: str) -> None:
+    """Refuse an environment whose observations are not put together as the recorded ones (`spell_parts`) were.
+
+    Their numbers may still be as many, in another order. A plain vector that a wrapper made of parts has them in the order of the
+    environment; Tether's is alphabetical, which must then be the same.
+    """
+    here = spell_parts(in_key_order(space))
+    if here == recorded or (not recorded and here == spell_parts(space)):
+        return
+    shown, was = here or "a plain vector", recorded or "a plain vector"
+    raise TetherError(
+        f"environment {env_id} has other observations ({shown}) than the data was recorded with ({was}): a wrapper was between "
+        "them, which the id does not bring. Register the wrapped environment under an id of its own and give that as "
+        "evaluation.env_id, or train without evaluating (evaluation.env_id=none)"
+    )
+
+
 def _parts(space: spaces.Space, name: str = "") -> list[tuple[str, spaces.Space]]:
     """The leaves and where they are: `pose/left`, `0`; a space that is itself a leaf has no name."""
     if isinstance(space, spaces.Dict):

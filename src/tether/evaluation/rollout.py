@@ -32,13 +32,13 @@ class Evaluator:
     its batch, and these simulations magnify it.)
     """
 
-    def __init__(self, env_id: str, spec: Spec, episodes: int = 10, seed: int = 0) -> None:
+    def __init__(self, env_id: str, spec: Spec, episodes: int = 10, seed: int = 0, recorded_parts: str | None = None) -> None:
         if episodes < 1:
             raise TetherError(f"episodes is {episodes}, expected at least 1")
         self.env_id = env_id
         self.spec = spec
         self.seed = seed
-        self._environments = [make_environment(env_id, spec) for _ in range(episodes)]
+        self._environments = [make_environment(env_id, spec, recorded_parts=recorded_parts) for _ in range(episodes)]
 
     def __call__(self, act: Act) -> EpisodeResults:
         """Run every episode to its own end. Rows of finished episodes keep their last observation; their actions are unused."""
@@ -81,9 +81,11 @@ def discounted_returns(rewards: Sequence[np.ndarray], scaled: Callable[[np.ndarr
     return np.asarray([np.sum(discount ** np.arange(len(steps)) * scaled(steps), dtype=np.float64) for steps in rewards])
 
 
-def evaluate(act: Act, spec: Spec, env_id: str, episodes: int = 10, seed: int = 0) -> EpisodeResults:
+def evaluate(
+    act: Act, spec: Spec, env_id: str, episodes: int = 10, seed: int = 0, recorded_parts: str | None = None
+) -> EpisodeResults:
     """Run a policy once; to run several in the same environments, keep an Evaluator."""
-    evaluator = Evaluator(env_id, spec, episodes, seed)
+    evaluator = Evaluator(env_id, spec, episodes, seed, recorded_parts)
     try:
         return evaluator(act)
     finally:

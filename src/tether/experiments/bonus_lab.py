@@ -25,6 +25,7 @@ from tether.experiments import probe
 from tether.policies import act
 from tether.progress import progress
 from tether.report.slices import Slice
+from tether.training.code import code_version
 from tether.training.fit import FittedBonus, cache_folder, fit_bonus, fit_name, steps_done
 from tether.types import Spec
 
@@ -96,6 +97,7 @@ def run_lab(entries: list[Entry], dataset: Dataset, folder: Path, probe_steps: i
     for number, entry in enumerate(entries, start=1):
         place = folder / "bonuses" / f"{entry.label.replace(':', '-').replace('=', '-')}.safetensors"
         identity = {"fit": fit_name(entry.bonus, dataset), "probe_steps": probe_steps, "seed": seed}
+        identity["probe"] = code_version(probe.Probe)
         finding = _read(place, entry.label, identity)
         if finding is None:
             if cloned is None:

@@ -18,35 +18,52 @@ from tether.networks import Layers, make_network
 from tether.policies.base import act, describe, rebuilt
 from tether.policies.deterministic import make_deterministic
 from tether.policies.greedy import Greedy
+from tether.policies.observations import as_rows
 from tether.settings import from_named
-from tether.types import Spec, spec_from_json, spec_to_json
+from tether.types import Spec, spec_from_json, spec_to_json, spell_actions, spell_observations
 
 KIND = "tether policy"
+ABOUT = {"dataset": "learnt from", "policy": "policy", "step": "at step", "env_id": "for"}  # what is shown, and how
 
 
 @dataclass(frozen=True)
 class Policy:
     """`policy(observation)` gives the action, for one observation `(O,)` or a batch `(B, O)`; discrete actions are whole numbers.
 
-    An image may keep its own shape instead of being flat.
+    An image may keep its own shape instead of being flat. A policy of imported data (`tether data import`) knows its columns: a
+    dict of them, a DataFrame or a structured array may have them in any order.
     """
 
     actor: Any  # one of `tether.policies.POLICIES`
     spec: Spec
     about: dict[str, Any] = field(default_factory=dict)  # where it comes from: dataset, run, step, env_id
 
-    def __call__(self, observation: np.ndarray) -> Any:
-        given = np.asarray(observation, np.float32)
-        shape = self.spec.observation_shape
-        flat = given.reshape(*given.shape[: -len(shape)], -1) if shape and given.shape[-len(shape) :] == shape else given
-        if flat.ndim not in (1, 2) or flat.shape[-1] != self.spec.observation_size:
-            size = self.spec.observation_size
-            raise TetherError(f"the policy takes observations of shape ({size},) or (B, {size}); got {given.shape}")
+    def __repr__(self) -> str:
+        seen = ", ".join(self.columns) if self.columns else spell_observations(self.spec)
+        facts = [f"{name} {self.about[key]}" for key, name in ABOUT.items() if self.about.get(key) is not None]
+        learnt = f"\n  {', '.join(facts)}" if facts else ""
+        return f"Policy ({type(self.actor).__name__}): {seen} -> {spell_actions(self.spec)}{learnt}"
+
+    @property
+    def columns(self) -> list[str] | None:
+        """The names of what it sees, in order; None where they are not known."""
+        return self.about.get("columns", {}).get("observation")
+
+    def __call__(self, observation: Any) -> Any:
+        flat = as_rows(observation, self.spec, self.columns)
         actions = np.asarray(act(self.actor, np.atleast_2d(flat)))
         if self.spec.discrete:
             actions = np.argmax(actions, axis=-1)
             return actions if flat.ndim == 2 else int(actions[0])
         return actions if flat.ndim == 2 else actions[0]
+
+    def predict(
+        self, observation: Any, state: None = None, episode_start: Any = None, deterministic: bool = True
+    ) -> tuple[Any, None]:
+        """The action and no state, as users and tools of Stable-Baselines3 call a policy. It remembers nothing between calls."""
+        if not deterministic:
+            raise TetherError("the policy has no chance in it; call predict with deterministic=True")
+        return self(observation), None
 
     def save(self, path: str | Path) -> None:
         metadata = {

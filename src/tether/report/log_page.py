@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tether.data.dataset import Dataset
-from tether.data.info import describe
+from tether.data.info import DISCOUNT, describe
+from tether.data.rewards import normalise_rewards, order_kept, scaling_warning
 from tether.data.tables.importing import ColumnFacts, Imported
 from tether.report.figures import COLOURS, GREY, save_figure, style
 from tether.report.log_choices import choice_lines, choice_remarks, draw_choices
@@ -104,7 +105,8 @@ def find_remarks(imported: Imported, dataset: Dataset, coverage: list[dict[str, 
         if count:
             remarks.append(text)
 
-    remark(found.incomplete_dropped, f"{found.incomplete_dropped:,} incomplete rows dropped; their episodes are cut there")
+    whole = ", and each piece keeps the return of its whole episode" if imported.returns is not None else ""
+    remark(found.incomplete_dropped, f"{found.incomplete_dropped:,} incomplete rows dropped; their episodes are cut there{whole}")
     remark(found.duplicates_dropped, f"{found.duplicates_dropped:,} rows repeat another of their time, value for value; dropped")
     remark(found.repeats, f"{found.repeats:,} rows equal the one before; without --time it cannot be told whether they are one")
     remark(found.reordered, f"{found.reordered:,} rows were not in the order of their time; sorted")
@@ -127,6 +129,10 @@ def find_remarks(imported: Imported, dataset: Dataset, coverage: list[dict[str, 
     if imported.choices:
         left, variance = unexplained_variance(dataset)
         return [*remarks, *choice_remarks(dataset, imported.choices, float(left.sum() / max(variance.sum(), 1e-12)))]
+    _, shifted = normalise_rewards(dataset, "range")  # what presets have for continuous actions; choices are never shifted
+    reversing = scaling_warning(dataset, shifted, order_kept(dataset, shifted, DISCOUNT), "training.reward_scaling")
+    if reversing and not shifted.is_constant:  # a reward that is always the same is said above
+        remarks.append(reversing)
     names = action_names(imported)
     flat = [name for name, fact in zip(names, coverage, strict=True) if fact["unexplained"] < 0.01]
     remark(

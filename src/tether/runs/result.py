@@ -10,7 +10,7 @@ from typing import Any
 from tether import config as configs
 from tether.config import RunConfig
 from tether.data import Dataset
-from tether.data.transforms import RewardScale
+from tether.data.rewards import RewardScale
 from tether.environments.scores import normalised_score
 from tether.evaluation.stats import score_summary, summarise
 from tether.runs import RESULT_VERSION

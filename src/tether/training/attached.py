@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from tether.config import TrainingConfig
-from tether.data.transforms import RewardScale
+from tether.data.rewards import RewardScale
 from tether.evaluation.rollout import Evaluator, discounted_returns
 from tether.policies import act
 from tether.progress import Bar

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import time
 from collections.abc import Callable
 from contextlib import closing
@@ -23,14 +24,17 @@ from tether.data.transforms import split_episodes
 from tether.errors import TetherError
 from tether.evaluation.discrimination import auroc_by_kind, bonus_by_kind
 from tether.settings import to_named
+from tether.training.code import code_version
 from tether.training.divergence import all_finite
 from tether.training.loop import fresh_state, learn
 from tether.training.sources import Rows, is_sampled
 from tether.types import Batch, Key, Problem, Spec, spec_to_json
 
 EPOCH_STEPS = 1_000
-FORMAT = 2  # of what is kept of a fit; an older one is made anew
+FEW_EPOCHS = 5  # a fit of fewer is cut into ten, so that it can be seen whether it still got better at its end
+FORMAT = 3  # of what is kept of a fit, and of how all are made; an older one is made anew
 SHORT_FIT_GAIN = 0.05  # a fit whose held-out bonus still fell by this share over its last fifth was cut short
+BLIND = 0.6  # AUROC against uniform actions; chance is 0.5, and the worst bonus of docs/bonuses.md that holds an agent has 0.86
 PIECE = 4_096
 
 OnEpoch = Callable[[int, dict[str, float]], None]  # step, metrics; may raise to stop, and the fit can then be resumed
@@ -50,7 +54,7 @@ class FitReport:
     def looks_short(self) -> bool:
         """Whether the held-out bonus was still falling at the end. Means of a fifth of the fit, since one epoch is noisy.
 
-        A fit of less than five epochs always is short; one that was not judged is never said to be.
+        A fit of less than five steps always is short; one that was not judged is never said to be.
         """
         means = [record["bonus/held_out"] for record in self.history if "bonus/held_out" in record]
         fifth = len(means) // 5
@@ -58,6 +62,11 @@ class FitReport:
             return len(means) > 0
         before, last = np.mean(means[-2 * fifth : -fifth]), np.mean(means[-fifth:])
         return bool(last < (1.0 - SHORT_FIT_GAIN) * before)
+
+    @property
+    def looks_blind(self) -> bool:
+        """Whether it all but fails to tell recorded actions from others. One that was not judged is never said to be."""
+        return any(self.auroc.get(kind, 1.0) < BLIND for kind in ("uniform", "other"))
 
     def summary(self) -> dict[str, Any]:
         """For a run's result."""
@@ -73,6 +82,15 @@ class FittedBonus:
     state: Any
     spec: Spec
     report: FitReport
+
+    def __repr__(self) -> str:
+        report = self.report
+        lines = [f"{self.bonus!r}, fitted in {report.steps:,} steps"]
+        if report.held_out_mean is not None:
+            aurocs = ", ".join(f"{kind} {value:.3f}" for kind, value in report.auroc.items())
+            lines.append(f"on held-out pairs: mean {report.held_out_mean:.4g}; AUROC against {aurocs}")
+        doubts = {"it was still getting better at its end": report.looks_short, "it is all but blind": report.looks_blind}
+        return "\n  ".join([*lines, *(doubt for doubt, holds in doubts.items() if holds)])
 
     @property
     def penalty(self) -> FrozenBonus:
@@ -114,7 +132,7 @@ def _fit(
         fitting, report = _read(partial_place, jax.eval_shape(lambda: fitting))
     began = time.perf_counter()
     start, end = report.steps, bonus.steps
-    for step, state, metrics in learn(bonus, fitting, rows, key_steps, start=start, end=end, epoch_steps=EPOCH_STEPS):
+    for step, state, metrics in learn(bonus, fitting, rows, key_steps, start=start, end=end, epoch_steps=epoch_steps(bonus)):
         fitting = state
         if not (all_finite(metrics) and all_finite(fitting)):
             raise TetherError(f"the fit of the bonus left all bounds at step {step} ({metrics}); try a lower bonus.learning_rate")
@@ -139,6 +157,11 @@ def _fit(
     return state, report
 
 
+def epoch_steps(bonus: Bonus) -> int:
+    """Steps between two looks at the held-out pairs. The fit is the same whatever they are."""
+    return EPOCH_STEPS if bonus.steps >= FEW_EPOCHS * EPOCH_STEPS else max(math.ceil(bonus.steps / 10), 1)
+
+
 def steps_done(bonus: Bonus, dataset: Dataset, cache: Path) -> int:
     """How far an earlier fit has come: all the way, or to where it was interrupted; 0 where there is none."""
     place = _place(bonus, dataset, cache)
@@ -154,9 +177,9 @@ def cache_folder() -> Path:
 
 
 def fit_name(bonus: Bonus, dataset: Dataset) -> str:
-    """Names a fit by all that decides it: the bonus and its settings, the data and its bounds, the format of the file."""
+    """Names a fit by all that decides it: the bonus, its settings and code, the data and its bounds, the format of the file."""
     named = to_named(bonus, BONUSES)
-    facts = [named, dataset.sha256, dataset.size, spec_to_json(dataset.spec), FORMAT]
+    facts = [named, code_version(type(bonus)), dataset.sha256, dataset.size, spec_to_json(dataset.spec), FORMAT]
     if is_sampled(dataset.transitions):
         facts.append("begun with a sample of the rows")
     return f"{named['name']}-{hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:24]}"

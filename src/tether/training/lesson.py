@@ -13,7 +13,7 @@ from tether.agents import Agent, check_actions, check_bonus, critic_steps
 from tether.bonuses import FrozenBonus, NoBonus
 from tether.data.columns import with_columns
 from tether.data.dataset import Dataset
-from tether.data.provenance import imported_columns
+from tether.data.provenance import imported_columns, recorded_parts
 from tether.errors import TetherError
 from tether.optimisation import copy_of
 from tether.policies import Policy
@@ -75,6 +75,9 @@ class Lesson:
         columns = imported_columns(self.dataset.provenance)
         if columns is not None:  # without them nobody knows which number of an observation is which
             about["columns"] = columns
+        parts = recorded_parts(self.dataset.provenance)
+        if parts is not None:
+            about["observation_parts"] = parts
         return Policy(copy_of(self.agent.policies(state, self.penalty)[name]), self.dataset.spec, about)
 
     def close(self) -> None:

@@ -13,7 +13,8 @@ from tether import storage
 from tether.agents import check_actions
 from tether.config import RunConfig
 from tether.data import Dataset, Located, locate
-from tether.data.transforms import RewardScale, normalise_rewards
+from tether.data.provenance import recorded_parts
+from tether.data.rewards import RewardScale, describe_scaling, normalise_rewards, order_kept, scaling_warning
 from tether.evaluation.rollout import Evaluator
 from tether.progress import Bar, progress
 from tether.runs import checkpoint
@@ -22,7 +23,7 @@ from tether.runs.metrics import MetricsLog
 from tether.runs.result import make_result
 from tether.training.attached import Checkpoints, EpochClock, Evaluations, Logging, Stopping
 from tether.training.divergence import check_finite
-from tether.training.fit import FittedBonus, cache_folder, fit_bonus, steps_done
+from tether.training.fit import FitReport, FittedBonus, cache_folder, fit_bonus, steps_done
 from tether.training.interrupt import StopRequest, stop_on_interrupt
 from tether.training.lesson import Lesson
 from tether.training.loop import Epoch
@@ -60,16 +61,16 @@ def run(
     with storage.exclusive(folder), stop_on_interrupt() as stop, ExitStack() as stack:
         check_actions(config.agent, raw.spec)
         dataset, reward_scale = normalise_rewards(raw, config.reward_scaling)
-        if reward_scale.is_constant:
-            say(f"warning: every reward of {dataset.name} is {reward_scale.low:g}; there is nothing to learn from them")
         env_id = evaluation_environment(config, dataset)
         evaluator = None
         if env_id:
-            evaluator = Evaluator(env_id, dataset.spec, config.evaluation.episodes, config.evaluation.seed)
+            parts, evaluation = recorded_parts(dataset.provenance), config.evaluation
+            evaluator = Evaluator(env_id, dataset.spec, evaluation.episodes, evaluation.seed, parts)
             stack.enter_context(closing(evaluator))
         write_config(
             folder, config, data.sha256
         )  # all that can be wrong has been found out: from here on the folder is this run's
+        _say_scaling(config, raw, reward_scale, say)
         bonus = _fit(config, dataset, stop, show, say)
         return _train(Materials(config, folder, dataset, reward_scale, bonus, env_id), evaluator, stop, began, show, say)
 
@@ -94,6 +95,15 @@ def evaluation_environment(config: RunConfig, dataset: Dataset) -> str | None:
     return None if wanted == "none" else wanted
 
 
+def _say_scaling(config: RunConfig, raw: Dataset, scale: RewardScale, say: Say) -> None:
+    """What training makes of the rewards, and whether episodes that were good still are."""
+    order = order_kept(raw, scale, config.agent.discount)
+    say(describe_scaling(scale, order))
+    warning = scaling_warning(raw, scale, order, "training.reward_scaling")
+    if warning:
+        say(f"warning: {warning}")
+
+
 def _fit(config: RunConfig, dataset: Dataset, stop: StopRequest, show: bool, say: Say) -> FittedBonus:
     start = steps_done(config.bonus, dataset, cache_folder())
     if start < config.bonus.steps:
@@ -116,9 +126,20 @@ def _fit(config: RunConfig, dataset: Dataset, stop: StopRequest, show: bool, say
             if kind in ("shuffled", "uniform", "noise 0.25", "other")
         )
         say(f"bonus: {report.held_out_mean:.4g} on held-out pairs, AUROC against {kinds} ({report.steps:,} steps of fit)")
+    if report.looks_blind:
+        say(f"warning: {_blindness(report, config.dataset)}")
     if report.looks_short:
         say(f"warning: the bonus was still getting better after {report.steps:,} steps; more bonus.steps will steady the agent")
     return fitted
+
+
+def _blindness(report: FitReport, dataset: str) -> str:
+    worst, kind = min((value, kind) for kind, value in report.auroc.items() if kind in ("uniform", "other"))
+    return (
+        f"the bonus is all but blind: it tells recorded actions from {kind} ones with an AUROC of {worst:.2f} (0.5 is chance); "
+        f"nothing holds the agent to the data. `tether bonus {dataset}` compares all bonuses on it; take one that sees more "
+        "(--bonus NAME), or clone (--agent bc). Where the recorded actions are uniform themselves, none can"
+    )
 
 
 def _train(m: Materials, evaluator: Evaluator | None, stop: StopRequest, began: float, show: bool, say: Say) -> dict[str, Any]:

@@ -32,10 +32,12 @@ def filter_episodes(
     """
     from tether.cli.data.output import check_outputs, write_datasets
     from tether.data import load_dataset
-    from tether.data.transforms import filter_by_return
+    from tether.data.transforms import check_share, filter_by_return
     from tether.errors import TetherError
 
     if min_return is None and max_return is None and best_share is None:
         raise TetherError("say what to keep with --min-return, --max-return or --best-share")
+    if best_share is not None:
+        check_share("--best-share", best_share)
     check_outputs([out], overwrite)
     write_datasets({out: filter_by_return(load_dataset(source), minimum=min_return, maximum=max_return, best_share=best_share)})

@@ -96,7 +96,7 @@ def import_tables(
     )
     with progress("reading", len(find_files(files)), unit="files", enabled=len(files) > 1 or files[0].is_dir()) as bar:
         imported = read_tables(files, options, bar.update)
-    write_d4rl(out, imported.rows, imported.truncated, imported.spec, imported.attributes, compact=True)
+    write_d4rl(out, imported.rows, imported.truncated, imported.spec, imported.attributes, compact=True, returns=imported.returns)
     dataset = load_dataset(out)
     remarks = write_log_page(imported, dataset, page, figure)
     console = Console()

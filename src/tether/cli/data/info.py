@@ -53,11 +53,12 @@ def _rows(facts: dict[str, Any]) -> list[tuple[str, str]]:
         ("normalised score", f"{score['mean']:.1f} ± {score['std']:.1f}" if score else "no reference returns known"),
         (
             "discounted return",
-            f"{worth['mean']:.1f} ± {worth['std']:.1f} (from the start, {worth['discount']:g}, rewards scaled)",
+            f"{worth['mean']:.1f} ± {worth['std']:.1f} (from the start, {worth['discount']:g}, scaled by {worth['scaling']})",
         ),
         ("observation", f"{facts['observation_size']} numbers" + _image(facts) + _parts(notes["observation_parts"])),
         ("action", _action(facts)),
         ("reward", f"{reward['min']:.4g} to {reward['max']:.4g}" + (" (constant: nothing to learn)" * reward["constant"])),
+        ("reward scaling", _scaling(facts["reward_scaling"])),
         ("terminated", f"{facts['terminated_share']:.3%} of transitions"),
         ("time limit", f"{facts['truncated_share']:.3%} of transitions"),
         ("successors", notes["successors"] + (" from the next row" if notes["successors"] == "shifted" else "")),
@@ -66,6 +67,20 @@ def _rows(facts: dict[str, Any]) -> list[tuple[str, str]]:
         ("sha256", facts["sha256"]),
         ("provenance", "\n".join(describe_provenance(facts["provenance"])) or "not recorded in the file"),
     ]
+
+
+def _scaling(facts: dict[str, Any]) -> str:
+    """What the two ways of scaling do to the order of episodes, and which of them `auto` takes."""
+    from tether.data.rewards import ORDER_LOST
+
+    lines = []
+    for name, order in facts["order_kept"].items():
+        if order is None:
+            lines.append(f"{name}: all episodes are worth the same")
+            continue
+        lost = " (changes the order of episodes)" if order < ORDER_LOST else ""
+        lines.append(f"{name}: rank correlation of episodes before and after {order:.3f}{lost}")
+    return "\n".join([*lines, f"auto is {facts['auto']}"])
 
 
 def _image(facts: dict[str, Any]) -> str:

@@ -25,8 +25,9 @@ def split(source: str, /, train: Path, held_out: Path, share: float = 0.1, seed:
     """
     from tether.cli.data.output import check_outputs, write_datasets
     from tether.data import load_dataset
-    from tether.data.transforms import split_episodes
+    from tether.data.transforms import check_share, split_episodes
 
+    check_share("--share", share)
     check_outputs([train, held_out], overwrite)
     kept, drawn = split_episodes(load_dataset(source), share, seed)
     write_datasets({train: kept, held_out: drawn})

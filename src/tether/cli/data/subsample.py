@@ -40,6 +40,8 @@ def subsample(
 
     if [episodes, transitions, share].count(None) != 2:
         raise TetherError("say how much to draw with one of --episodes, --transitions and --share")
+    if share is not None:
+        transforms.check_share("--share", share)
     check_outputs([out], overwrite)
     dataset = load_dataset(source)
     write_datasets({out: transforms.subsample(dataset, episodes=episodes, transitions=transitions, share=share, seed=seed)})

@@ -59,14 +59,23 @@ def bytes_of(dataset: Dataset) -> int:
 
 
 def write_d4rl(
-    path: Path, transitions: Batch, truncated: np.ndarray, spec: Spec, attributes: dict[str, Any], compact: bool = False
+    path: Path,
+    transitions: Batch,
+    truncated: np.ndarray,
+    spec: Spec,
+    attributes: dict[str, Any],
+    compact: bool = False,
+    returns: np.ndarray | None = None,
 ) -> None:
     """Write rows as they were recorded, all or nothing. The same rows and attributes give the same bytes.
 
     Discrete actions become whole numbers, and attributes say how many there are and what shape an image has.
-    A compact file leaves out the successors, which a reader recovers from the next row, as in D4RL v0.
+    A compact file leaves out the successors, which a reader recovers from the next row, as in D4RL v0. `returns` are those of the
+    episodes, where they are not the sums of their rewards.
     """
     columns = _columns(transitions, truncated, spec)
+    if returns is not None:
+        columns["tether/episode_returns"] = returns
     if compact:
         del columns["next_observations"]
     with replacing(path) as temporary:

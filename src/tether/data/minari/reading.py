@@ -24,6 +24,7 @@ from tether.data.dataset import Dataset
 from tether.data.files.attributes import is_plain_env_id
 from tether.data.files.d4rl import assemble
 from tether.data.files.hdf5 import Columns
+from tether.data.provenance import RECORDED_PARTS
 from tether.errors import TetherError, did_you_mean
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ def read_minari(dataset_id: str) -> Dataset:
         spaces.check_flattenable(observation_space, dataset_id)
         bounds = _action_bounds(dataset.action_space, dataset_id)
         columns = _columns(dataset, observation_space)
+        columns.attributes[RECORDED_PARTS] = spaces.spell_parts(observation_space)
         env_id = _env_id(dataset)
     named = dataset_id.removesuffix("/").replace("/", "-")
     return assemble(columns, named, env_id, _sha256(columns), bounds, spaces.spell_parts(observation_space))

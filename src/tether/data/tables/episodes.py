@@ -60,6 +60,7 @@ class Rows(NamedTuple):
     order: np.ndarray  # (M,) places in the log
     last: np.ndarray  # (M,) bool: the last row of its episode
     findings: RowFindings
+    returns: np.ndarray | None = None  # (E,) float64, where an episode was cut into pieces: of the whole of it, for each piece
 
 
 def arrange(log: Log, max_gap: float | None = None) -> Rows:
@@ -68,9 +69,14 @@ def arrange(log: Log, max_gap: float | None = None) -> Rows:
     Where the log names episodes, rows are sorted by time within each; else their order is that of the files, and a file begins
     an episode. An episode ends at a terminated or truncated row, where an incomplete row was dropped, and at a step in time
     longer than `max_gap`.
+
+    A piece of an episode keeps the return of the whole, as far as it is known: by its own rewards the piece with the fewest costs
+    would pass for the best episode.
     """
     order, reordered = _order(log)
     begins = _group_begins(log, order) | _after(log.terminated[order] | log.truncated[order])
+    recorded = np.zeros(len(order), dtype=np.int64)  # the number of the row's episode before it is cut, by its place in the log
+    recorded[order] = np.cumsum(begins) - 1
     order, begins = _without(log.incomplete[order], order, begins, cut=True)
     if not len(order):
         raise TetherError("no complete row is left")
@@ -87,10 +93,25 @@ def arrange(log: Log, max_gap: float | None = None) -> Rows:
         reordered=reordered,
         after_end=_after_end(log, order),
     )
+    uncut = begins
     begins, findings = _cut_gaps(log, order, begins, max_gap, findings)
+    if log.episode is None:  # nothing but the gap tells episodes apart
+        recorded = recorded * len(recorded)
+        recorded[order] += np.cumsum(begins & ~uncut)
     last = np.concatenate([begins[1:], [True]])
     lone = int((begins & last & ~log.terminated[order]).sum())
-    return Rows(order, last, replace(findings, lone=lone))
+    return Rows(order, last, replace(findings, lone=lone), _whole_returns(log, order, recorded, begins))
+
+
+def _whole_returns(log: Log, order: np.ndarray, recorded: np.ndarray, begins: np.ndarray) -> np.ndarray | None:
+    """(E,) the return of the episode of which each is a piece; None where all are whole, and the sum of their rewards says it."""
+    of_piece = recorded[order[begins]]
+    if len(np.unique(of_piece)) == len(of_piece) and not log.incomplete.any():
+        return None
+    rows = np.concatenate([order, np.flatnonzero(log.incomplete)])  # without duplicates, with what is known of dropped rows
+    reward = np.nan_to_num(log.reward[rows].astype(np.float64), posinf=0.0, neginf=0.0)
+    numbers, places = np.unique(recorded[rows], return_inverse=True)
+    return np.bincount(places, weights=reward)[np.searchsorted(numbers, of_piece)]
 
 
 def _order(log: Log) -> tuple[np.ndarray, int]:

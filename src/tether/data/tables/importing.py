@@ -69,6 +69,7 @@ class Imported:
     columns: list[ColumnFacts]
     findings: RowFindings
     assumptions: list[str]
+    returns: np.ndarray | None = None  # (E,) of each episode, where its rows alone do not tell
     choices: tuple[str, ...] = ()  # the names of discrete actions by number; () where actions are continuous
 
 
@@ -113,6 +114,7 @@ def import_tables(given: Sequence[Path], options: ImportOptions, on_file: Callab
             *_assumptions(roles, len(files), options.env_id),
             _about_choices(choices, options) if bounds is None else _about_bounds(bounds, action, options),
         ],
+        returns=kept.returns,
         choices=choices,
     )
 
