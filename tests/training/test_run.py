@@ -32,6 +32,7 @@ from problems import SPEC, Bowl, as_dataset, bowl_state, linear_behaviour, small
 from tether import TD3, storage
 from tether.data import load_dataset
 from tether.errors import TetherError
+from tether.locks import one_at_a_time
 from tether.policies import act, load_policy
 from tether.runs import checkpoint
 from tether.runs.identity import find_result
@@ -186,6 +187,22 @@ def test_an_interrupted_fit_goes_on_and_all_rewards_alike_are_warned_of(
     fitted, _ = storage.read_tensors(cache_folder() / f"{fit_name(config.bonus, dataset)}.safetensors")
     expected, _ = storage.read_tensors(unbroken)
     assert {key: tensor.tobytes() for key, tensor in fitted.items()} == {key: t.tobytes() for key, t in expected.items()}
+
+
+def test_a_run_says_that_it_waits_for_the_fit_of_another_and_can_be_interrupted(
+    pendulum_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("TETHER_CACHE", str(tmp_path / "cache"))
+    config = small_config(pendulum_file)
+    lock = cache_folder() / f"{fit_name(config.bonus, load_dataset(pendulum_file))}.lock"
+    say, said = interrupting("another process is making this fit")
+    with one_at_a_time(lock), pytest.raises(KeyboardInterrupt):
+        quietly(config, tmp_path / "run", say)
+    assert said[1:] == [
+        "another process is making this fit; waiting for it",
+        "interrupted while waiting for the fit of another process; the same command goes on from there",
+    ]
+    assert names(tmp_path / "run") == {"config.json"}
 
 
 def start(arguments: list[str]) -> subprocess.Popen[str]:
