@@ -10,7 +10,7 @@ from tether.errors import TetherError
 from tether.sweep.choosing import final_runs, find_winners
 from tether.sweep.expansion import Data, PlannedRun, expand
 from tether.sweep.plan import Plan, read_plan
-from tether.sweep.records import DONE, FAILED, WAITING, Known
+from tether.sweep.records import DIVERGED, DONE, FAILED, WAITING, Known
 
 HOPPER = Data("hopper-medium-v2", "hopper-medium-v2", "Hopper-v4")
 WALKER = Data("walker2d-medium-v2", "walker2d-medium-v2", "Walker2d-v4")
@@ -88,20 +88,23 @@ def test_the_best_mean_of_seeds_wins_by_dataset_by_group_or_over_all(tmp_path: P
 def test_nothing_is_chosen_before_every_run_has_ended(tmp_path: Path):
     plan, runs = plan_of(tmp_path, "group")
     known = scored(runs)
-    known[runs[3].name] = Known(WAITING)
-    assert find_winners(plan, runs, known) is None
+    for state in (Known(WAITING), Known(FAILED, reason="cannot write: No space left on device", kind="error")):
+        known[runs[3].name] = state
+        assert find_winners(plan, runs, known) is None
 
 
-def test_a_variant_with_a_failed_run_does_not_win_by_leaving_it_out(tmp_path: Path):
+def test_a_variant_with_a_diverged_run_does_not_win_by_leaving_it_out(tmp_path: Path):
     plan, runs = plan_of(tmp_path, "dataset")
     known = scored(runs)
     bad = next(run for run in runs if (run.data, run.variant, run.config.seed) == (HOPPER, "high", 0))
-    known[bad.name] = Known(FAILED, reason="critic/loss is nan")
+    known[bad.name] = Known(FAILED, reason="critic/loss is nan", kind=DIVERGED)
     assert winners(plan, runs, known)[HOPPER.name] == "low"
     other = next(run for run in runs if (run.data, run.variant, run.config.seed) == (HOPPER, "low", 1))
-    known[other.name] = Known(FAILED, reason="critic/loss is nan")
-    with pytest.raises(TetherError, match=r"^nothing to choose from for td3-cvae on hopper-medium-v2: every variant has a run"):
-        find_winners(plan, runs, known)
+    known[other.name] = Known(FAILED, reason="critic/loss is nan", kind=DIVERGED)
+    found = find_winners(plan, runs, known) or []
+    assert [winner.variant for winner in found if winner.scope == HOPPER.name] == [None, "cloning"]
+    finals = final_runs(plan, (HOPPER, WALKER, PEN), found)
+    assert {run.agent for run in finals if run.data is HOPPER} == {"bc"}
 
 
 def test_final_runs_have_the_chosen_settings_and_fresh_seeds(tmp_path: Path):

@@ -148,6 +148,7 @@ BAD = {
     'variants.a.agent = "td4"': "variants.a.agent: no agent 'td4'",
     '[choose]\nby = "best"': "choose.by is 'best'; it takes last or last_ten",
     '[choose]\nper = "task"': "choose.per is 'task'; it takes dataset or group or all",
+    '[choose]\npolicy = "onlin"': "choose.policy: td3 has no policy 'onlin'; it has online",
     "[choose]\nseeds = [4]": r"choose.seeds has 4, of which the plan has no runs; its seeds are \[0\]",
     "[final]\nseeds = [1]": r"\[final\] has the chosen settings, and there is no \[choose\]",
     "[choose]\n[final]": r"\[final\] names no seeds; seeds = ",

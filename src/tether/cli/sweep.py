@@ -37,13 +37,14 @@ def sweep(
     """
     from tether.errors import TetherError
     from tether.sweep.account import plan_lines, winner_lines
+    from tether.sweep.estimate import estimate
     from tether.sweep.head import carry_out, failures, open_sweep
     from tether.sweep.pool import share_out
 
     slots = share_out(workers, threads)
     found = open_sweep(plan, out)
     if dry_run:
-        print("\n".join(plan_lines(found)))
+        print("\n".join(plan_lines(found, estimate(found, slots))))
         return
     found = carry_out(found, slots, retry=retry)
     for line in winner_lines(found):
@@ -67,7 +68,11 @@ def status(plan: Path, /, out: Path | None = None) -> None:
         out: The folder of the runs, if the sweep was given another than the plan's.
     """
     from tether.sweep.account import status_lines, winner_lines
+    from tether.sweep.estimate import estimate
     from tether.sweep.head import open_sweep
+    from tether.sweep.pool import share_out
 
     found = open_sweep(plan, out)
-    print("\n".join([*status_lines(found), *winner_lines(found)]))
+    now = found.records.now() or {}
+    left = estimate(found, share_out(now.get("workers"), now.get("threads")), measure=False)
+    print("\n".join([*status_lines(found, left), *winner_lines(found)]))

@@ -6,13 +6,15 @@ from collections import Counter
 from collections.abc import Iterable
 
 from tether.sweep.choosing import Winner, number_of_final_runs
+from tether.sweep.estimate import Estimate
 from tether.sweep.expansion import PlannedRun
 from tether.sweep.head import Sweep
+from tether.sweep.pool import clock
 from tether.sweep.records import DONE, FAILED, RUNNING, WAITING, counted
 
 
-def plan_lines(sweep: Sweep) -> list[str]:
-    """The runs, those of all seeds on one line, and the fits they share."""
+def plan_lines(sweep: Sweep, left: Estimate | None) -> list[str]:
+    """The runs, those of all seeds on one line, the fits they share, and the time they will take."""
     plan, runs = sweep.plan, sweep.runs
     lines = [f"{plan.name}: {len(runs)} runs in {plan.out} ({counted(sweep.known)})"]
     for name, seeds in _by_seeds(runs).items():
@@ -29,6 +31,10 @@ def plan_lines(sweep: Sweep) -> list[str]:
         lines.append(
             f"then: {number} final runs, of seeds {', '.join(map(str, plan.final_seeds))} with the settings chosen by then"
         )
+    if left is not None:
+        lines.append(f"time: {time_line(left)}")
+        parts = {"training": left.runs, "fits": left.fits, "evaluations at most": left.evaluations, "starting": left.starts}
+        lines.append(f"  of it: {', '.join(f'{name} {seconds / left.total:.0%}' for name, seconds in parts.items())}")
     missing = [data for data in sweep.datasets if data.missing]
     if missing:
         others = "".join(f", {data.name}" for data in missing[1:])
@@ -36,7 +42,12 @@ def plan_lines(sweep: Sweep) -> list[str]:
     return lines
 
 
-def status_lines(sweep: Sweep) -> list[str]:
+def time_line(left: Estimate) -> str:
+    """`1:30:00 by 2 workers of 1 thread each; 3.0 core-hours`."""
+    return f"{clock(left.seconds)} by {left.slots}; {left.core_hours:,.1f} core-hours"
+
+
+def status_lines(sweep: Sweep, left: Estimate | None) -> list[str]:
     """One line a run, those that need a look first; then the whole."""
     lines = []
     by_state = {state: [run for run in sweep.runs if sweep.known[run.name].state == state] for state in (FAILED, RUNNING, DONE)}
@@ -56,6 +67,9 @@ def status_lines(sweep: Sweep) -> list[str]:
     lines.append(f"{sweep.plan.name}: {counted(sweep.known)}; {head}")
     if sweep.plan.final_seeds and sweep.winners is None:
         lines.append(f"then: {number_of_final_runs(sweep.plan, sweep.runs)} final runs with the settings chosen by then")
+    if any(known.state != DONE for known in sweep.known.values()):
+        unknown = f"not known; tether sweep {sweep.plan.path} --dry-run measures the speed here"
+        lines.append(f"time left: {unknown if left is None else time_line(left)}")
     return lines
 
 
@@ -66,7 +80,9 @@ def winner_lines(sweep: Sweep) -> list[str]:
         return []
     lines = []
     for winner in sweep.winners:
-        if winner.scores:
+        if winner.variant is None:
+            lines.append(f"chosen   {winner.method} on {winner.scope}: nothing, since every variant has a run that diverged")
+        elif winner.scores:
             lines.append(f"chosen   {winner.method} on {winner.scope}: {winner.variant} ({_ranking(winner)})")
     if lines:
         episodes = sum(winner.episodes for winner in sweep.winners)

@@ -1,6 +1,7 @@
 """Which variant wins, and the final runs that follow. Chosen by scores of the simulator, so what that cost is counted.
 
-A variant with a run that failed does not win while another has none: leaving the failed run out would flatter it.
+A variant with a run that diverged does not win while another has none: leaving that run out would flatter it. Any other failure
+has to be mended first: it says nothing of the variant.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import numpy as np
 from tether.errors import TetherError, did_you_mean
 from tether.sweep.expansion import Data, PlannedRun, make_run, methods
 from tether.sweep.plan import Choice, Plan
-from tether.sweep.records import DONE, FAILED, Known
+from tether.sweep.records import DIVERGED, DONE, Known
 
 
 @dataclass(frozen=True)
@@ -23,8 +24,8 @@ class Winner:
     method: str
     scope: str  # a dataset, a group or "all"
     datasets: tuple[str, ...]
-    variant: str
-    scores: dict[str, float] = field(default_factory=dict)  # of every variant without a failed run, in the plan's order
+    variant: str | None  # None: every variant has a run that diverged
+    scores: dict[str, float] = field(default_factory=dict)  # of every variant without such a run, in the plan's order
     episodes: int = 0  # that the choice has cost
 
 
@@ -33,7 +34,7 @@ def scope_of(choice: Choice, data: Data) -> str:
 
 
 def find_winners(plan: Plan, runs: Sequence[PlannedRun], known: dict[str, Known]) -> list[Winner] | None:
-    """One for every method and scope; None while a run that is compared has neither ended nor failed."""
+    """One for every method and scope; None while a run that is compared is neither done nor diverged."""
     choice = plan.choose
     if choice is None:
         raise TetherError(f'{plan.path} has no [choose]; by = "last" and per = "group" there would do')
@@ -41,7 +42,8 @@ def find_winners(plan: Plan, runs: Sequence[PlannedRun], known: dict[str, Known]
     for run in runs:
         if run.config.seed in choice.seeds:
             compared.setdefault((run.method, scope_of(choice, run.data)), []).append(run)
-    if any(known[run.name].state not in (DONE, FAILED) for group in compared.values() for run in group):
+    ended = {name for name, one in known.items() if one.state == DONE or one.kind == DIVERGED}
+    if any(run.name not in ended for group in compared.values() for run in group):
         return None
     return [_winner(choice, method, scope, group, known) for (method, scope), group in compared.items()]
 
@@ -57,14 +59,13 @@ def _winner(choice: Choice, method: str, scope: str, runs: list[PlannedRun], kno
         if all(known[run.name].state == DONE for run in mine):
             by_data = [[score_of(choice, run, known) for run in mine if run.data.name == name] for name in datasets]
             scores[variant] = float(np.mean([np.mean(seeds) for seeds in by_data]))
-    if not scores:
-        raise TetherError(f"nothing to choose from for {method} on {scope}: every variant has a run that failed")
     units = {(known[run.name].result or {}).get("score_unit") for run in runs if known[run.name].state == DONE}
     if len(datasets) > 1 and len(units) > 1:
         raise TetherError(
             f'{scope} has normalised scores and returns, which have no common mean; choose.per = "dataset" would do'
         )
-    return Winner(method, scope, datasets, max(scores, key=lambda name: scores[name]), scores, _episodes(choice, runs))
+    best = max(scores, key=lambda name: scores[name], default=None)
+    return Winner(method, scope, datasets, best, scores, _episodes(choice, runs))
 
 
 def score_of(choice: Choice, run: PlannedRun, known: dict[str, Known]) -> float:

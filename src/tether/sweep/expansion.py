@@ -90,6 +90,11 @@ def expand(plan: Plan, datasets: Iterable[Data]) -> list[PlannedRun]:
     ]
     if len(runs) > MOST_RUNS:
         raise TetherError(f"{plan.path} stands for {len(runs):,} runs; {MOST_RUNS:,} is the most")
+    policy = plan.choose.policy if plan.choose else ""
+    for run in runs if policy else ():
+        policies = run.config.agent.traits.policies
+        if policy not in policies:
+            raise plan.refusal("choose.policy", f"{run.agent} has no policy {policy!r}; it has {', '.join(policies)}")
     folders = [run.folder for run in runs]
     if len({*folders}) < len(folders):
         raise TetherError(f"{plan.path}: two runs have the folder {_first_twice(folders)}; give their variants other names")

@@ -63,7 +63,7 @@ def carry_out(sweep: Sweep, slots: Slots, say: Say = print, show: bool = True, r
             if not todo:
                 return sweep
             done_steps = sum(known.step for known in sweep.known.values() if known.state == DONE)
-            say(f"{sweep.plan.name}: {counted(sweep.known)}; {len(todo)} to do by {_workers(slots)}")
+            say(f"{sweep.plan.name}: {counted(sweep.known)}; {len(todo)} to do by {slots}")
             Pool(sweep.records, slots, stop, say, show).carry_out(todo, sweep.plan.name, done_steps)
             tried |= {run.name for run in todo}
             sweep = look(sweep.plan, sweep.datasets)  # which may have decided on final runs
@@ -71,11 +71,6 @@ def carry_out(sweep: Sweep, slots: Slots, say: Say = print, show: bool = True, r
 
 def _is_to_do(known: Known, retry: bool) -> bool:
     return known.state != DONE and (retry or known.kind != DIVERGED)
-
-
-def _workers(slots: Slots) -> str:
-    workers = "1 worker" if slots.workers == 1 else f"{slots.workers} workers"
-    return f"{workers} of {slots.threads} thread{'s' if slots.threads > 1 else ''} each"
 
 
 def failures(sweep: Sweep) -> Sequence[tuple[str, Known]]:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import IO, Any
 
 from tether.config import to_json
+from tether.cores import available_cores, thread_limits
 from tether.errors import TetherError
 from tether.locks import is_held
 from tether.progress import Bar, progress
@@ -30,13 +31,6 @@ SECONDS_BETWEEN_LOOKS = 0.1
 SECONDS_BETWEEN_STEPS = 1.0  # to read how far the runs are
 
 
-def available_cores() -> list[int]:
-    """Those that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return sorted(os.sched_getaffinity(0))
-    return list(range(os.cpu_count() or 1))
-
-
 @dataclass(frozen=True)
 class Slots:
     """How the cores are shared out: so many workers, each with so many threads."""
@@ -44,6 +38,10 @@ class Slots:
     workers: int
     threads: int
     cores: tuple[tuple[int, ...], ...]  # of each worker
+
+    def __str__(self) -> str:
+        workers, threads = ("" if number == 1 else "s" for number in (self.workers, self.threads))
+        return f"{self.workers} worker{workers} of {self.threads} thread{threads} each"
 
 
 def share_out(workers: int | None = None, threads: int | None = None) -> Slots:
@@ -69,18 +67,9 @@ def start_worker(job: dict[str, Any], threads: int, log: IO[bytes] | int) -> sub
         stdout=subprocess.PIPE,
         stderr=log,
         text=True,
-        env=os.environ | _thread_limits(threads),
+        env=os.environ | thread_limits(threads),
         start_new_session=True,
     )
-
-
-def _thread_limits(threads: int) -> dict[str, str]:
-    """Cores alone do not say it to a library that counts the machine's."""
-    names = ("NPROC", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-    limits = dict.fromkeys(names, str(threads))
-    if threads == 1:
-        limits["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} --xla_cpu_multi_thread_eigen=false".strip()
-    return limits
 
 
 @dataclass
@@ -166,7 +155,7 @@ class Pool:
         if outcome["outcome"] == worker.DONE:
             self._steps += run.config.training.steps
             self._records.forget_failure(run)
-            self._say(f"done     {run.name} in {_clock(time.monotonic() - one.began)}")
+            self._say(f"done     {run.name} in {clock(time.monotonic() - one.began)}")
         elif outcome["outcome"] == worker.FAILED:
             self._records.fail(run, outcome["kind"], outcome["reason"])
             self._say(f"failed   {run.name}: {outcome['reason']}")
@@ -225,7 +214,7 @@ class Pool:
         self._working.clear()
 
 
-def _clock(seconds: float) -> str:
+def clock(seconds: float) -> str:
     minutes, seconds = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{seconds:02}"

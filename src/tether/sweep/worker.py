@@ -17,6 +17,8 @@ import traceback
 from pathlib import Path
 from typing import Any
 
+from tether.cores import pin
+
 DONE, BUSY, INTERRUPTED, FAILED = "done", "busy", "interrupted", "failed"
 SECONDS_TO_SAVE = 600.0  # after which a worker whose head is gone ends without saving; an epoch takes less on any machine
 
@@ -26,7 +28,7 @@ def main(text: str) -> None:
     os.dup2(2, 1)
     threading.Thread(target=_end_with_the_head, daemon=True).start()
     job = json.loads(text)
-    _pin(job["cores"])  # before JAX counts them
+    pin(job["cores"])
     outcome = _train(job["config"], Path(job["folder"]))
     print(json.dumps(outcome), file=report, flush=True)
 
@@ -38,11 +40,6 @@ def _end_with_the_head() -> None:
     os.kill(os.getpid(), signal.SIGTERM)
     time.sleep(SECONDS_TO_SAVE)
     os.kill(os.getpid(), signal.SIGKILL)
-
-
-def _pin(cores: list[int]) -> None:
-    if hasattr(os, "sched_setaffinity"):
-        os.sched_setaffinity(0, cores)
 
 
 def _train(config: dict[str, Any], folder: Path) -> dict[str, Any]:
