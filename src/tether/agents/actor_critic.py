@@ -3,7 +3,8 @@
     critic target   y = r + discount (1 - terminated) (min_i Qbar_i(s', a') - beta_c b(s', a'))
                     with a' = clip(pibar(s') + clip(noise))
 
-Actor and targets move once an update, after all critic steps of it.
+Actor and targets move once an update, after all critic steps of it. Agents take `start`, `policies`, `value` and `batch_shape` as
+methods of their own: frozen dataclasses inherit nothing.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ class ActorCriticState(NamedTuple):
     critic_optimiser: optax.OptState
 
 
-# An agent with the settings that are read below: frozen dataclasses inherit nothing, so the checker is not told which.
+# An agent with the settings that are read below.
 ActorCritic: TypeAlias = Any
 
 
@@ -100,8 +101,15 @@ def update(
     }
 
 
-def policies(state: ActorCriticState) -> dict[str, Deterministic]:
+def policies(agent: ActorCritic, state: ActorCriticState, penalty: Penalty) -> dict[str, Deterministic]:
     return {"online": state.actor, "target": state.target_actor, "ema": state.ema_actor}
+
+
+def value(agent: ActorCritic, state: ActorCriticState, observation: jax.Array, action: jax.Array) -> jax.Array:
+    return state.critics.first(observation, action)
+
+
+batch_shape = property(lambda agent: (agent.actor_period, agent.batch_size))
 
 
 def critic_targets(

@@ -23,9 +23,8 @@ from tether.agents.soft import Drawn, SoftState
 from tether.bonuses.base import LOG_PROBABILITY, VALUE
 from tether.networks import Norm
 from tether.optimisation import ADAM, Optimiser
-from tether.policies.gaussian import SquashedGaussian
 from tether.settings import Amount, Share, ShareBelowOne, Size
-from tether.types import Batch, Key, Metrics, Penalty, Problem
+from tether.types import Batch, Key, Metrics, Penalty
 
 
 @dataclass(frozen=True)
@@ -55,22 +54,11 @@ class BRACp:
     normalise_observations: bool = False
     optimiser: Optimiser = ADAM
 
-    @property
-    def batch_shape(self) -> tuple[int, ...]:
-        return 1, self.batch_size
-
-    def init(self, key: Key, problem: Problem) -> SoftState:
-        return soft.start(self, key, problem)
+    batch_shape, init, policies, value = soft.batch_shape, soft.start, soft.policies, soft.value
 
     def update(self, state: SoftState, batches: Batch, key: Key, penalty: Penalty) -> tuple[SoftState, Metrics]:
         next_cost = partial(next_divergence, self, penalty)
         return soft.update(self, state, batches, key, next_cost, partial(divergence, self, penalty, batches.observation[0]))
-
-    def policies(self, state: SoftState, penalty: Penalty) -> dict[str, SquashedGaussian]:
-        return soft.policies(state)
-
-    def value(self, state: SoftState, observation: jax.Array, action: jax.Array) -> jax.Array:
-        return state.critics.first(observation, action)
 
 
 @dataclass(frozen=True)
@@ -93,11 +81,8 @@ class BRACv:
     normalise_observations: bool = False
     optimiser: Optimiser = ADAM
 
-    batch_shape = BRACp.batch_shape
-    init = BRACp.init
+    batch_shape, init, policies, value = soft.batch_shape, soft.start, soft.policies, soft.value
     update = BRACp.update
-    policies = BRACp.policies
-    value = BRACp.value
 
 
 def next_divergence(agent: Any, behaviour: Any, batch: Batch, drawn: Drawn, key: Key) -> tuple[jax.Array, Metrics]:

@@ -101,10 +101,10 @@ class CQL:
         return CQLState(inner, log_multiplier, optimiser), metrics
 
     def policies(self, state: CQLState, penalty: Penalty) -> dict[str, SquashedGaussian]:
-        return soft.policies(state.soft)
+        return soft.policies(self, state.soft, penalty)
 
     def value(self, state: CQLState, observation: jax.Array, action: jax.Array) -> jax.Array:
-        return state.soft.critics.first(observation, action)
+        return soft.value(self, state.soft, observation, action)
 
 
 class Proposals(NamedTuple):

@@ -25,7 +25,7 @@ from tether.networks import Critics, Norm, half_range
 from tether.optimisation import ADAM, Optimiser
 from tether.policies.deterministic import Deterministic
 from tether.settings import Amount, Share, ShareBelowOne, Size
-from tether.types import Batch, Key, Metrics, Penalty, Problem
+from tether.types import Batch, Key, Metrics, Penalty
 
 
 @dataclass(frozen=True)
@@ -58,23 +58,13 @@ class ReBRAC:
     normalise_observations: bool = False
     optimiser: Optimiser = ADAM
 
-    @property
-    def batch_shape(self) -> tuple[int, ...]:
-        return self.actor_period, self.batch_size
-
-    def init(self, key: Key, problem: Problem) -> ActorCriticState:
-        return actor_critic.start(self, key, problem)
+    batch_shape, init = actor_critic.batch_shape, actor_critic.start
+    policies, value = actor_critic.policies, actor_critic.value
 
     def update(self, state: ActorCriticState, batches: Batch, key: Key, penalty: Penalty) -> tuple[ActorCriticState, Metrics]:
         unit = half_range(state.actor.low, state.actor.high)
         cost = partial(next_distance, self, unit)
         return actor_critic.update(self, state, batches, key, partial(actor_loss, self, penalty), cost)
-
-    def policies(self, state: ActorCriticState, penalty: Penalty) -> dict[str, Deterministic]:
-        return actor_critic.policies(state)
-
-    def value(self, state: ActorCriticState, observation: jax.Array, action: jax.Array) -> jax.Array:
-        return state.critics.first(observation, action)
 
 
 def next_distance(agent: ReBRAC, unit: jax.Array, rows: Any, action: jax.Array, proposed: jax.Array, key: Key) -> NextCostValue:

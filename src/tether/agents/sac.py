@@ -22,9 +22,8 @@ from tether.agents.base import AgentTraits
 from tether.agents.soft import Drawn, SoftState
 from tether.networks import Norm
 from tether.optimisation import ADAM, Optimiser
-from tether.policies.gaussian import SquashedGaussian
 from tether.settings import Amount, Share, ShareBelowOne, Size
-from tether.types import Batch, Key, Metrics, Penalty, Problem
+from tether.types import Batch, Key, Metrics, Penalty
 
 
 @dataclass(frozen=True)
@@ -53,24 +52,13 @@ class SAC:
     normalise_observations: bool = False
     optimiser: Optimiser = ADAM
 
-    @property
-    def batch_shape(self) -> tuple[int, ...]:
-        return 1, self.batch_size
-
-    def init(self, key: Key, problem: Problem) -> SoftState:
-        return soft.start(self, key, problem)
+    batch_shape, init, policies, value = soft.batch_shape, soft.start, soft.policies, soft.value
 
     def update(self, state: SoftState, batches: Batch, key: Key, penalty: Penalty) -> tuple[SoftState, Metrics]:
         temperature = jnp.exp(state.log_temperature)
         next_cost = partial(next_entropy_and_bonus, self, penalty, temperature)
         actor_cost = partial(entropy_and_bonus, self, penalty, temperature, batches.observation[0])
         return soft.update(self, state, batches, key, next_cost, actor_cost)
-
-    def policies(self, state: SoftState, penalty: Penalty) -> dict[str, SquashedGaussian]:
-        return soft.policies(state)
-
-    def value(self, state: SoftState, observation: jax.Array, action: jax.Array) -> jax.Array:
-        return state.critics.first(observation, action)
 
 
 def next_entropy_and_bonus(

@@ -19,7 +19,7 @@ from tether.agents.actor_critic import batch_number, bellman_target, data_distan
 from tether.networks import Critics, Layers, make_critics, observation_scaler
 from tether.optimisation import copy_of, mix
 from tether.policies.gaussian import SquashedGaussian, make_squashed_gaussian
-from tether.types import Batch, Key, Metrics, Problem
+from tether.types import Batch, Key, Metrics, Penalty, Problem
 
 # An agent with the settings that are read below.
 Soft: TypeAlias = Any
@@ -129,5 +129,12 @@ def update(
     }
 
 
-def policies(state: SoftState) -> dict[str, SquashedGaussian]:
+def policies(agent: Soft, state: SoftState, penalty: Penalty) -> dict[str, SquashedGaussian]:
     return {"online": state.actor, "target": state.target_actor}
+
+
+def value(agent: Soft, state: SoftState, observation: jax.Array, action: jax.Array) -> jax.Array:
+    return state.critics.first(observation, action)
+
+
+batch_shape = property(lambda agent: (1, agent.batch_size))

@@ -22,7 +22,7 @@ from tether.networks import Critics, Norm
 from tether.optimisation import ADAM, Optimiser
 from tether.policies.deterministic import Deterministic
 from tether.settings import Amount, Share, ShareBelowOne, Size
-from tether.types import Batch, Key, Metrics, Penalty, Problem
+from tether.types import Batch, Key, Metrics, Penalty
 
 
 @dataclass(frozen=True)
@@ -47,21 +47,11 @@ class SPOT:
     normalise_observations: bool = True
     optimiser: Optimiser = ADAM
 
-    @property
-    def batch_shape(self) -> tuple[int, ...]:
-        return self.actor_period, self.batch_size
-
-    def init(self, key: Key, problem: Problem) -> ActorCriticState:
-        return actor_critic.start(self, key, problem)
+    batch_shape, init = actor_critic.batch_shape, actor_critic.start
+    policies, value = actor_critic.policies, actor_critic.value
 
     def update(self, state: ActorCriticState, batches: Batch, key: Key, penalty: Penalty) -> tuple[ActorCriticState, Metrics]:
         return actor_critic.update(self, state, batches, key, partial(actor_loss, self, penalty), no_cost)
-
-    def policies(self, state: ActorCriticState, penalty: Penalty) -> dict[str, Deterministic]:
-        return actor_critic.policies(state)
-
-    def value(self, state: ActorCriticState, observation: jax.Array, action: jax.Array) -> jax.Array:
-        return state.critics.first(observation, action)
 
 
 def no_cost(rows: Batch, action: jax.Array, proposed: jax.Array, key: Key) -> actor_critic.NextCostValue:

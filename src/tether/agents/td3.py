@@ -58,9 +58,7 @@ class TD3:
     normalise_observations: bool = False  # by the data's moments, inside actor and critics
     optimiser: Optimiser = ADAM
 
-    @property
-    def batch_shape(self) -> tuple[int, ...]:
-        return self.actor_period, self.batch_size
+    batch_shape, policies, value = actor_critic.batch_shape, actor_critic.policies, actor_critic.value
 
     def init(self, key: Key, problem: Problem) -> ActorCriticState:
         return actor_critic.start(self, key, problem, ACTIVATIONS)
@@ -69,12 +67,6 @@ class TD3:
         return actor_critic.update(
             self, state, batches, key, partial(actor_loss, self, penalty), partial(actor_critic.next_bonus, self, penalty)
         )
-
-    def policies(self, state: ActorCriticState, penalty: Penalty) -> dict[str, Deterministic]:
-        return actor_critic.policies(state)
-
-    def value(self, state: ActorCriticState, observation: jax.Array, action: jax.Array) -> jax.Array:
-        return state.critics.first(observation, action)
 
 
 def actor_loss(

@@ -22,7 +22,7 @@ from tether.networks import Critics, Norm, half_range
 from tether.optimisation import ADAM, Optimiser
 from tether.policies.deterministic import Deterministic
 from tether.settings import Amount, Share, ShareBelowOne, Size
-from tether.types import Batch, Key, Metrics, Penalty, Problem
+from tether.types import Batch, Key, Metrics, Penalty
 
 
 @dataclass(frozen=True)
@@ -50,22 +50,12 @@ class TD3BC:
     normalise_observations: bool = True
     optimiser: Optimiser = ADAM
 
-    @property
-    def batch_shape(self) -> tuple[int, ...]:
-        return self.actor_period, self.batch_size
-
-    def init(self, key: Key, problem: Problem) -> ActorCriticState:
-        return actor_critic.start(self, key, problem)
+    batch_shape, init = actor_critic.batch_shape, actor_critic.start
+    policies, value = actor_critic.policies, actor_critic.value
 
     def update(self, state: ActorCriticState, batches: Batch, key: Key, penalty: Penalty) -> tuple[ActorCriticState, Metrics]:
         loss, cost = partial(actor_loss, self, penalty), partial(actor_critic.next_bonus, self, penalty)
         return actor_critic.update(self, state, batches, key, loss, cost)
-
-    def policies(self, state: ActorCriticState, penalty: Penalty) -> dict[str, Deterministic]:
-        return actor_critic.policies(state)
-
-    def value(self, state: ActorCriticState, observation: jax.Array, action: jax.Array) -> jax.Array:
-        return state.critics.first(observation, action)
 
 
 def actor_loss(
