@@ -100,12 +100,13 @@ def settings_help() -> str:
 
     groups = [(f"{group} {name}", group, kind) for group, members in REGISTRIES.items() for name, kind in members.items()]
     groups += [("training", "training", TrainingConfig), ("evaluation", "evaluation", EvaluationConfig)]
-    lines = ["settings (--set NAME=VALUE ...) and their defaults:"]
+    lines = [f"{'agents' if group == 'agent' else 'bonuses'}: {', '.join(members)}" for group, members in REGISTRIES.items()]
+    lines.append("\nsettings (--set NAME=VALUE ...) and their defaults:")
     for heading, group, kind in groups:
         if fields(kind):
             lines.append(f"\n{heading}:")
         for name, default, comment in settings.described(kind):
-            lines.append(f"  {f'{group}.{name}':28} {default:9} {comment}".rstrip())
+            lines.append(f"  {f'{group}.{name}':34} {default:11} {comment}".rstrip())
     return "\n".join(lines)
 
 
