@@ -12,7 +12,8 @@ import pytest
 
 from tether.agents import AGENTS
 from tether.bonuses import BONUSES
-from tether.types import Batch, Problem, Spec, batch_type, discrete_spec
+from tether.data.columns import with_blank_columns
+from tether.types import Batch, Problem, Spec, discrete_spec
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -50,9 +51,7 @@ def test_every_metric_of_an_agent_has_a_line(name: str):
 
     def metrics(key, kind):
         keys = jax.random.split(key)
-        extra = {"next_action": jnp.zeros((*agent.batch_shape, 1))}
-        columns = (extra.get(name, jnp.zeros(agent.batch_shape)) for name in agent.traits.columns)
-        batches = batch_type(agent.traits.columns)(*rows(*agent.batch_shape), *columns)
+        batches = with_blank_columns(rows(*agent.batch_shape), agent.traits.columns)
         return agent.update(agent.init(keys[0], Problem(SPECS[kind], rows(4))), batches, keys[1], Nothing())[1]
 
     for kind in agent.traits.actions:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tether.data.columns import COLUMNS, with_columns
+from tether.data.columns import COLUMNS, with_blank_columns, with_columns
 from tether.data.dataset import Dataset
 from tether.errors import TetherError
 from tether.types import Batch, Spec
@@ -52,6 +52,12 @@ def test_every_column_has_a_row_for_each_transition_in_float32(dataset: Dataset)
 def test_a_column_that_there_is_not_is_refused(dataset: Dataset):
     with pytest.raises(TetherError, match=r"^there is no column next_acton to derive from a dataset; did you mean next_action"):
         with_columns(dataset, ("next_acton",), 0.5)
+
+
+def test_blank_columns_have_the_shapes_of_the_real_ones(dataset: Dataset):
+    names = tuple(COLUMNS)
+    real, blank = with_columns(dataset, names, 0.5), with_blank_columns(dataset.transitions, names)
+    assert [(column.shape, column.dtype) for column in blank] == [(column.shape, column.dtype) for column in real]
 
 
 def test_next_actions_of_rows_on_disk_stay_there(dataset: Dataset, tmp_path):

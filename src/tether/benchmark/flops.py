@@ -14,6 +14,7 @@ import jax.numpy as jnp
 
 from tether.agents import Agent, critic_steps
 from tether.bonuses import Bonus, FrozenBonus
+from tether.data.columns import with_blank_columns
 from tether.types import Batch, Problem, Spec, row_shapes
 
 DATA_ROWS = 10  # of the data that a bonus is made from; no product depends on it
@@ -33,7 +34,8 @@ def agent_step(agent: Agent, bonus: Bonus, spec: Spec) -> float:
         penalty = FrozenBonus(bonus, bonus.frozen(bonus.init(key_bonus, problem)), spec)
         return agent.update(agent.init(key_agent, problem), batches, key_update, penalty)
 
-    whole = of(update, jax.random.key(0), rows(spec, *agent.batch_shape))
+    batches = with_blank_columns(rows(spec, *agent.batch_shape), agent.traits.columns)
+    whole = of(update, jax.random.key(0), batches)
     return (whole - _init(bonus, spec)) / critic_steps(agent)
 
 

@@ -112,6 +112,7 @@ def _serve(job: dict[str, Any]) -> None:
     from tether.agents import AGENTS, critic_steps
     from tether.benchmark.speed import SPEC
     from tether.bonuses import BONUSES, FrozenBonus
+    from tether.data.columns import with_blank_columns
     from tether.settings import from_named
     from tether.training.loop import agent_epoch, fresh_state, learn, run_keys
     from tether.training.sources import Rows
@@ -120,7 +121,7 @@ def _serve(job: dict[str, Any]) -> None:
     agent, bonus = from_named(job["agent"], AGENTS, "agent"), from_named(job["bonus"], BONUSES, "bonus")
     continuous = "continuous" in agent.traits.actions
     spec = spec_from_json(job["spec"]) if "spec" in job else SPEC if continuous else discrete_spec(SPEC.observation_size, 6)
-    rows = Rows(_random_rows(spec))
+    rows = Rows(with_blank_columns(_random_rows(spec), agent.traits.columns))
     key_init, key = run_keys(0)
     key_bonus, key_fit = run_keys(1)
     problem = Problem(spec, rows.sample())

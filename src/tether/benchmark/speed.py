@@ -19,6 +19,7 @@ from tether.agents.td3 import TD3
 from tether.benchmark import flops
 from tether.bonuses import BONUSES, NO_BONUS, Bonus, FrozenBonus, NoBonus
 from tether.bonuses.cvae import CVAE
+from tether.data.columns import with_blank_columns
 from tether.runs.result import versions
 from tether.training.fit import bonus_of_rows
 from tether.training.loop import Learner, agent_epoch, epoch, fresh_state, learn, run_keys
@@ -72,7 +73,7 @@ def measure_all(steps: int, repetitions: int, row_counts: tuple[int, ...] = ROW_
 def measure_agent(name: str, agent: Agent, bonus: Bonus, data: Batch, steps: int, repetitions: int) -> Measurement:
     key_bonus, _ = run_keys(1)
     penalty = FrozenBonus(bonus, bonus.frozen(bonus.init(key_bonus, Problem(SPEC, data))), SPEC)
-    flop = flops.agent_step(agent, bonus, SPEC)
+    flop, data = flops.agent_step(agent, bonus, SPEC), with_blank_columns(data, agent.traits.columns)
     return _measure_loop(name, agent, data, steps, repetitions, flop, critic_steps(agent), (penalty,), agent_epoch)
 
 
