@@ -13,7 +13,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from tether.bonuses import BonusTraits, FrozenBonus
+from tether.bonuses import GRADIENT, LOG_PROBABILITY, SAMPLES, VALUE, BonusTraits, FrozenBonus
+from tether.data.columns import with_columns
 from tether.data.dataset import Dataset
 from tether.optimisation import Optimiser
 from tether.training.loop import agent_epoch, fresh_state, learn, run_keys
@@ -39,6 +40,11 @@ SMALL = {
     "learning_rate_critic": 3e-3,
     "discount": 0.8,
     "target_mix": 0.05,
+    "temperature": 1e-6,  # entropy must not show in values
+    "divergence_weight": 1e-6,
+    "conservative_weight": 1e-3,
+    "sampled_actions": 2,
+    "acting_samples": 10,
     "alpha": 1e4,  # what an agent clones besides must not show in where its actor goes
     "bonus_weight": 0.5,
     "bonus_weight_actor": 5.0,
@@ -68,7 +74,7 @@ def with_one_setting_changed(thing: Any) -> dict[str, Any]:
             return not value
         if isinstance(value, tuple):
             return tuple(another(entry, type(entry)) for entry in value)
-        return 2 * value + 1
+        return 2 * value + 1 if value != -1 else 1.0
 
     settings = {field.name: another(getattr(thing, field.name), hints[field.name]) for field in fields(thing)}
     return {name: replace(thing, **{name: value}) for name, value in settings.items()}
@@ -164,7 +170,7 @@ class BowlState(NamedTuple):
 class Bowl:
     """A bonus of known shape, `floor + steepness |a - centre|^2`. The shape is its state: all bowls share what is compiled."""
 
-    traits: ClassVar[BonusTraits] = BonusTraits()
+    traits: ClassVar[BonusTraits] = BonusTraits(frozenset({VALUE, GRADIENT, SAMPLES, LOG_PROBABILITY}))
     batch_shape: ClassVar[tuple[int, ...]] = (1,)
 
     steps: int = 0
@@ -183,9 +189,23 @@ class Bowl:
     def novelty(self, state: BowlState, observation: jax.Array, action: jax.Array, key: Key) -> jax.Array:
         return state.floor + state.steepness * jnp.sum(jnp.square(action - state.centre[None, :]), axis=1)
 
+    def sample(self, state: BowlState, observation: jax.Array, key: Key) -> jax.Array:
+        """Anything within the bounds."""
+        low, high = jnp.asarray(SPEC.action_low)[None, :], jnp.asarray(SPEC.action_high)[None, :]
+        return low + (high - low) * jax.random.uniform(key, (observation.shape[0], SPEC.action_size))
+
+    def log_probability(self, state: BowlState, observation: jax.Array, action: jax.Array) -> jax.Array:
+        return -self.novelty(state, observation, action, jax.random.key(0))
+
 
 def bowl_state(floor: float = 0.0, steepness: float = 0.0, centre: Sequence[float] | np.ndarray = (0.0, 2.0)) -> BowlState:
     return BowlState(*(jnp.asarray(value, jnp.float32) for value in (floor, steepness, centre)))
+
+
+def rows_for(agent: Any, rows: Batch) -> Any:
+    """The rows with the columns that the agent asks for, as eight episodes of one length."""
+    spec = CHOICES if rows.action.shape == (ROWS, 2) and bool(jnp.all(jnp.sum(rows.action, axis=1) == 1.0)) else SPEC
+    return jax.tree.map(jnp.asarray, with_columns(as_dataset(rows, spec=spec), agent.traits.columns, agent.discount))
 
 
 def penalty(bowl: BowlState | None = None, kind: str = "continuous") -> FrozenBonus:
@@ -222,6 +242,6 @@ def go_on(
     steps = UPDATES * agent.batch_shape[0]
     given = (penalty(bowl, kind),)
     ends = {"start": start * steps, "end": (start + epochs) * steps, "epoch_steps": steps, "stride": agent.batch_shape[0]}
-    for epoch in learn(agent, state, Rows(rows), run_keys(seed)[1], **ends, given=given, compiled=agent_epoch):  # noqa: B007
+    for epoch in learn(agent, state, Rows(rows_for(agent, rows)), run_keys(seed)[1], **ends, given=given, compiled=agent_epoch):  # noqa: B007
         pass
     return epoch.state, epoch.metrics

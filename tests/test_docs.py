@@ -12,7 +12,7 @@ import pytest
 
 from tether.agents import AGENTS
 from tether.bonuses import BONUSES
-from tether.types import Batch, Problem, Spec, discrete_spec
+from tether.types import Batch, Problem, Spec, batch_type, discrete_spec
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -25,6 +25,21 @@ def rows(*lead: int) -> Batch:
     return Batch(jnp.zeros((*lead, 2)), jnp.zeros((*lead, 1)), column, jnp.zeros((*lead, 2)), column)
 
 
+class Nothing:
+    """A penalty of zero that offers all that an agent may ask for."""
+
+    spec = SPEC
+
+    def __call__(self, observation, action, key):
+        return jnp.zeros(observation.shape[0])
+
+    def sample(self, observation, key):
+        return jnp.zeros((observation.shape[0], 1))
+
+    def log_probability(self, observation, action):
+        return jnp.zeros(observation.shape[0])
+
+
 def documented() -> set[str]:
     return set(re.findall(r"^\| `(\w+/\w+)`", (ROOT / "docs" / "metrics.md").read_text(), re.MULTILINE))
 
@@ -35,8 +50,10 @@ def test_every_metric_of_an_agent_has_a_line(name: str):
 
     def metrics(key, kind):
         keys = jax.random.split(key)
-        none = lambda observation, action, key: jnp.zeros(observation.shape[0])  # noqa: E731
-        return agent.update(agent.init(keys[0], Problem(SPECS[kind], rows(4))), rows(*agent.batch_shape), keys[1], none)[1]
+        extra = {"next_action": jnp.zeros((*agent.batch_shape, 1))}
+        columns = (extra.get(name, jnp.zeros(agent.batch_shape)) for name in agent.traits.columns)
+        batches = batch_type(agent.traits.columns)(*rows(*agent.batch_shape), *columns)
+        return agent.update(agent.init(keys[0], Problem(SPECS[kind], rows(4))), batches, keys[1], Nothing())[1]
 
     for kind in agent.traits.actions:
         assert set(jax.eval_shape(partial(metrics, kind=kind), jax.random.key(0))) <= documented()

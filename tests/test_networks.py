@@ -57,6 +57,18 @@ def test_layer_norm_stands_between_the_first_product_and_its_activation():
     np.testing.assert_allclose(network(jnp.array([[1.0, 3.0]])), [[0.0, 5.0]], rtol=1e-5)
 
 
+def test_norms_after_every_hidden_activation():
+    twice = 2.0 * jnp.eye(2)
+    network = MLP(
+        (twice, twice), (jnp.zeros(2), jnp.zeros(2)), None, ("relu", "none"), None, (LayerNorm(jnp.ones(2), jnp.zeros(2)),)
+    )
+    # (-1, 3) -> (-2, 6) -> relu (0, 6) -> normed (-1, 1) -> (-2, 2).
+    np.testing.assert_allclose(network(jnp.array([[-1.0, 3.0]])), [[-2.0, 2.0]], rtol=1e-4)
+    made = make_mlp(jax.random.key(0), 4, Layers((8, 6), norm="every"), 2)
+    assert [norm.scale.shape for norm in made.norms] == [(8,), (6,)]
+    assert made.norm is None
+
+
 def test_fresh_layers_fill_one_over_root_of_inputs_either_way():
     network = make_mlp(jax.random.key(0), 4, Layers((100,), ("tanh",)), 100)
     assert [weight.shape for weight in network.weights] == [(4, 100), (100, 100)]
@@ -69,7 +81,7 @@ def test_fresh_layers_fill_one_over_root_of_inputs_either_way():
 
 
 def test_fresh_layer_norm_does_nothing_but_normalise():
-    network = make_mlp(jax.random.key(0), 4, Layers((), layer_norm=True), 100)
+    network = make_mlp(jax.random.key(0), 4, Layers((), norm="first"), 100)
     np.testing.assert_array_equal(network.norm.scale, np.ones(100))
     np.testing.assert_array_equal(network.norm.offset, np.zeros(100))
 

@@ -12,8 +12,8 @@ HOPPER, PEN = find_task("Hopper-v5"), find_task("AdroitHandPen-v1")
 RANGE = {"training.reward_scaling": "range"}  # the paper's map of rewards to [0, 1]
 
 
-def settings(preset: str, agent: str, task) -> dict[str, Any]:
-    return {name: value for rule in rules_for(preset, agent, task) for name, value in rule.settings.items()}
+def settings(preset: str, agent: str, task, bonus: str = "cvae") -> dict[str, Any]:
+    return {name: value for rule in rules_for(preset, agent, bonus, task) for name, value in rule.settings.items()}
 
 
 def test_the_paper_s_weights_are_td3_s_by_group():

@@ -27,7 +27,7 @@ class TrainingConfig:
     evaluate_every: Size = 5_000
     checkpoint_every: Size = 5_000
     reward_penalty: Amount = 0.0  # bonuses subtracted from each recorded reward: the paper's naive form, to compare with
-    reward_scaling: Literal["auto", "range", "divide"] = "auto"  # to [0, 1], or zero kept; auto: the agent's own
+    reward_scaling: Literal["auto", "range", "divide", "returns", "none"] = "auto"  # auto: the agent's own; see docs/data.md
     value_limit: Amount = (
         1e5  # stop when |Q| passes it; scaled rewards are at most 1, so a sound |Q| is below 1 / (1 - discount) = 100
     )
@@ -94,8 +94,10 @@ def make_config(
     if preset not in PRESETS:
         raise TetherError(f"no preset {preset!r}{did_you_mean(preset, PRESETS)}")
     learns = settings.choose(AGENTS, agent, "agent")()
-    config = RunConfig(dataset, learns, settings.choose(BONUSES, bonus or learns.traits.usual_bonus, "bonus")(), seed=seed)
-    chosen = {name: value for rule in rules_for(preset, agent, find_task(env_id)) for name, value in rule.settings.items()}
+    bonus = bonus or learns.traits.usual_bonus
+    config = RunConfig(dataset, learns, settings.choose(BONUSES, bonus, "bonus")(), seed=seed)
+    rules = rules_for(preset, agent, bonus, find_task(env_id))
+    chosen = {name: value for rule in rules for name, value in rule.settings.items()}
     for name, value in (chosen | (overrides or {})).items():
         config = override(config, name, value)
     check(config)

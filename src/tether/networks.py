@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from typing import NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 import equinox as eqx
 import jax
@@ -29,6 +29,7 @@ class MLP(eqx.Module):
     norm: LayerNorm | None  # between the first product and its activation, where Acme's LayerNormMLP has it
     activations: tuple[str, ...] = eqx.field(static=True)
     scaler: Scaler | None = None  # of observations, which come first among the inputs
+    norms: tuple[LayerNorm, ...] = ()  # after the activation of each hidden layer, where ReBRAC has it
 
     def __call__(self, x: jax.Array) -> jax.Array:
         """`(B, in) -> (B, out)`."""
@@ -40,6 +41,8 @@ class MLP(eqx.Module):
             if layer == 0 and self.norm is not None:
                 x = self.norm(x)
             x = ACTIVATIONS[activation](x)
+            if layer < len(self.norms):
+                x = self.norms[layer](x)
         return x
 
 
@@ -90,12 +93,20 @@ class LayerNorm(eqx.Module):
         return centred * jax.lax.rsqrt(variance + 1e-5) * self.scale[None, :] + self.offset[None, :]
 
 
+def fresh_norm(size: int) -> LayerNorm:
+    return LayerNorm(jnp.ones(size), jnp.zeros(size))
+
+
+# Layer norm: between the first product and its activation, as Acme has it; or after each hidden activation, as ReBRAC does.
+Norm: TypeAlias = Literal["none", "first", "every"]
+
+
 class Layers(NamedTuple):
     """The hidden layers of a network."""
 
     sizes: tuple[int, ...]
     activations: tuple[str, ...] | None = None  # of each; None: relu
-    layer_norm: bool = False
+    norm: Norm = "none"
     scaler: Scaler | None = None  # of observations, which come first among the inputs
 
 
@@ -108,10 +119,11 @@ def make_mlp(key: Key, inputs: int, layers: Layers, outputs: int, last: str = "n
         bound = 1.0 / math.sqrt(before)
         weights.append(jax.random.uniform(key_weight, (before, after), minval=-bound, maxval=bound))
         biases.append(jax.random.uniform(key_bias, (after,), minval=-bound, maxval=bound))
-    norm = LayerNorm(jnp.ones(sizes[1]), jnp.zeros(sizes[1])) if layers.layer_norm else None
+    norm = fresh_norm(sizes[1]) if layers.norm == "first" else None
+    norms = tuple(map(fresh_norm, layers.sizes)) if layers.norm == "every" else ()
     activations = ("relu",) * len(layers.sizes) if layers.activations is None else layers.activations
     # A copy: a donated state must not hold the same buffer twice, and an agent has several networks.
-    return MLP(tuple(weights), tuple(biases), norm, (*activations, last), jax.tree.map(jnp.copy, layers.scaler))
+    return MLP(tuple(weights), tuple(biases), norm, (*activations, last), jax.tree.map(jnp.copy, layers.scaler), norms)
 
 
 class ImageMLP(eqx.Module):

@@ -12,6 +12,14 @@ from typing import Any
 AGENTS = {
     "td3": "tether.agents.td3:TD3",
     "td3-bc": "tether.agents.td3_bc:TD3BC",
+    "rebrac": "tether.agents.rebrac:ReBRAC",
+    "spot": "tether.agents.spot:SPOT",
+    "iql": "tether.agents.iql:IQL",
+    "sac": "tether.agents.sac:SAC",
+    "cql": "tether.agents.cql:CQL",
+    "brac-p": "tether.agents.brac:BRACp",
+    "brac-v": "tether.agents.brac:BRACv",
+    "bcq": "tether.agents.bcq:BCQ",
     "dqn": "tether.agents.dqn:DQN",
     "bc": "tether.agents.bc:BC",
 }

@@ -62,6 +62,10 @@ def is_half_written(path: Path) -> bool:
     return _TEMPORARY.fullmatch(path.name) is not None
 
 
+class Busy(TetherError):
+    """Another process holds what is asked for. It will be free when that one ends."""
+
+
 @contextmanager
 def exclusive(folder: Path) -> Iterator[None]:
     """Hold `folder` against other processes, and clear it of half-written files. However the process ends, so does the hold."""
@@ -79,7 +83,7 @@ def exclusive(folder: Path) -> Iterator[None]:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise TetherError(f"another process is at work in {folder}; wait for it or choose another folder") from None
+            raise Busy(f"another process is at work in {folder}; wait for it or choose another folder") from None
         except OSError as error:
             raise TetherError(f"cannot lock {folder}: {error.strerror or error}") from error
         for leftover in folder.iterdir():  # nobody else writes here now: what `replacing` did not finish was killed

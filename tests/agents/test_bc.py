@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import jax
 import jax.numpy as jnp
 import numpy as np
-from problems import bowl_state, constant_reward, linear_behaviour, linear_policy, small, train
+from problems import ROWS, as_dataset, bowl_state, constant_reward, linear_behaviour, linear_policy, small, train
 
 from tether import BC
 from tether.policies import act
+from tether.training.lesson import Lesson
 
 
 def test_it_recovers_a_linear_policy():
@@ -20,6 +23,20 @@ def test_it_recovers_a_linear_policy():
     np.testing.assert_allclose(act(state.actor, observation), expected, atol=0.05)
     # The distance is summed over the two action dimensions, the loss averaged.
     np.testing.assert_allclose(metrics["actor/data_distance"], 2 * metrics["actor/loss"], rtol=1e-5)
+
+
+def test_of_a_share_only_the_best_episodes_are_cloned():
+    """Eight episodes; the first half of the rows does one thing, the other, whose episodes pay more, does the opposite."""
+    rows = linear_behaviour()
+    low, high = np.array([[-0.5, 1.0]]), np.array([[0.5, 3.0]])
+    better = (np.arange(ROWS) >= ROWS // 2)[:, None]
+    dataset = as_dataset(rows._replace(action=np.where(better, high, low).astype(np.float32)))
+    dataset = replace(dataset, episode_returns=np.repeat([1.0, 2.0], 4))
+    for share, expected in ((0.5, high), (1.0, (low + high) / 2)):
+        lesson = Lesson(small(BC, best_share=share), dataset, None, seed=0, steps=2_000)
+        *_, last = lesson.epochs(lesson.fresh(), 0, 1_000)
+        action = act(last.state.target_actor, jnp.asarray(dataset.transitions.observation))
+        np.testing.assert_allclose(np.mean(action, axis=0), expected[0], atol=0.1)
 
 
 def test_neither_rewards_nor_a_bonus_steer_it():

@@ -6,6 +6,8 @@ Observations and actions have one number each; actions lie in [-1, 3], so that t
 from __future__ import annotations
 
 import math
+from dataclasses import replace
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -14,7 +16,7 @@ import pytest
 from problems import UPDATES, as_dataset, bowl_state, constant_reward, small, tempting_bandit, train
 
 from tether import CVAE
-from tether.agents.actor_critic import ActorCriticState, critic_targets
+from tether.agents.actor_critic import ActorCriticState, critic_targets, next_bonus
 from tether.agents.td3 import TD3, actor_loss
 from tether.networks import MLP, Critics
 from tether.optimisation import ADAM
@@ -62,7 +64,8 @@ def penalty(observation: jax.Array, action: jax.Array, key: Key) -> jax.Array:
     return observation[:, 0] * action[:, 0]
 
 
-targets_of = jax.jit(lambda state, batches: critic_targets(AGENT, state, batches, jax.random.key(0), penalty))
+cost = partial(next_bonus, AGENT, penalty)
+targets_of = jax.jit(lambda state, batches: critic_targets(AGENT, state, batches, jax.random.key(0), cost))
 
 
 def column(*values: float) -> jax.Array:
@@ -87,11 +90,30 @@ BOTH = Batch(*(jnp.stack(columns) for columns in zip(FIRST, SECOND, strict=True)
 
 
 def test_critic_targets_by_hand():
-    targets, next_bonus = targets_of(state(), BOTH)
+    targets, told = targets_of(state(), BOTH)
     # a' = 2.  s' = 3: Qbar = (8, 7), least 7, bonus 6, so 7 - 0.5 * 6 = 4.  s' = 1: Qbar = (4, 5), least 4, bonus 2, so 3.
     # y = 1 + 0.5 * 4 = 3;  10 + 0.5 * 3 = 11.5;  where terminated the reward alone.
     np.testing.assert_allclose(targets, [[3.0, 11.5, 5.0], [6.0, 6.0, 6.0]], rtol=1e-6)
-    np.testing.assert_allclose(next_bonus, [[6.0, 2.0, 6.0], [2.0, 2.0, 2.0]], rtol=1e-6)
+    np.testing.assert_allclose(told["critic/bonus"], [6.0, 2.0, 6.0, 2.0, 2.0, 2.0], rtol=1e-6)
+
+
+def test_a_clean_bonus_does_not_charge_the_smoothing():
+    noisy = replace(AGENT, target_noise=0.5)
+    told = {
+        clean: critic_targets(
+            noisy, state(), BOTH, jax.random.key(0), partial(next_bonus, replace(noisy, clean_bonus=clean), penalty)
+        )[1]["critic/bonus"]
+        for clean in (True, False)
+    }
+    np.testing.assert_allclose(told[True], [6.0, 2.0, 6.0, 2.0, 2.0, 2.0], rtol=1e-6)  # s' times the action 2
+    assert np.abs(told[False] - told[True]).min() > 1e-3
+
+
+def test_q_can_be_brought_to_one_size_in_the_actor_s_loss():
+    # Q_1 = (4, 2, 1), mean 7/3 and of that size; b = (3, 1, 0), mean 4/3, weight 2: -(1 - 8/3).
+    agent = replace(AGENT, normalise_q=True)
+    loss, _ = actor_loss(agent, penalty, state().actor, state().critics, FIRST, jax.random.key(0))
+    assert float(loss) == pytest.approx(8 / 3 - 1, rel=1e-5)
 
 
 def test_the_target_side_as_one_batch_is_the_target_side_batch_by_batch():
@@ -103,7 +125,7 @@ def test_the_target_side_as_one_batch_is_the_target_side_batch_by_batch():
 
 def test_actor_loss_by_hand():
     loss, metrics = jax.jit(
-        lambda state, batch: actor_loss(AGENT, state.actor, state.critics, batch, jax.random.key(0), penalty)
+        lambda state, batch: actor_loss(AGENT, penalty, state.actor, state.critics, batch, jax.random.key(0))
     )(state(), FIRST)
     # pi = 1, so Q_1 = (4, 2, 1) and b = (3, 1, 0): -mean(4 - 6, 2 - 2, 1 - 0) = 1/3.
     assert float(loss) == pytest.approx(1 / 3)

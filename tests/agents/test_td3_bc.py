@@ -31,12 +31,12 @@ def penalty(observation: jax.Array, action: jax.Array, key: jax.Array) -> jax.Ar
         # Q = (-2, 4), mean 1, mean size 3; (1 - 1)^2 and ((1 - 3) / 2)^2 have mean 0.5: 0.5 - 2.5 / 3 * 1.
         (TD3BC(), 0.5 - 2.5 / 3),
         (TD3BC(alpha=6.0), 0.5 - 2.0),
-        # The bonus is (1, 7), mean 4: 0.5 - 2.5 / 3 * (1 - 0.25 * 4).
-        (TD3BC(bonus_weight_actor=0.25), 0.5),
+        # The bonus is (1, 7), mean 4, in units of Q's mean size: 0.5 - 2.5 * (1 / 3 - 0.25 * 4).
+        (TD3BC(bonus_weight_actor=0.25), 0.5 - 2.5 * (1 / 3 - 1.0)),
     ],
 )
 def test_the_loss_by_hand(agent: TD3BC, expected: float):
-    loss, metrics = actor_loss(agent, ACTOR, CRITICS, BATCH, jax.random.key(0), penalty)
+    loss, metrics = actor_loss(agent, penalty, ACTOR, CRITICS, BATCH, jax.random.key(0))
     assert float(loss) == pytest.approx(expected, rel=1e-5)
     assert float(metrics["actor/cloning"]) == pytest.approx(0.5)
     assert float(metrics["actor/data_distance"]) == pytest.approx(2.0)  # (0 + 4) / 2, unscaled
@@ -45,7 +45,7 @@ def test_the_loss_by_hand(agent: TD3BC, expected: float):
 def test_the_size_of_q_has_no_slope():
     # The action moves by 2 with the bias (tanh' = 1 at 0, half range 2). Cloning: 2 times the mean of 2 (1 - a) / 4, at a = 1, 3.
     # Q: -2.5 / 3 * (-3) * 2 = 5. Were the divisor part of it, the slope would be another.
-    slope = jax.grad(lambda actor: actor_loss(TD3BC(), actor, CRITICS, BATCH, jax.random.key(0), penalty)[0])(ACTOR)
+    slope = jax.grad(lambda actor: actor_loss(TD3BC(), penalty, actor, CRITICS, BATCH, jax.random.key(0))[0])(ACTOR)
     cloning = np.mean([2.0 * (1.0 - 1.0) / 4.0, 2.0 * (1.0 - 3.0) / 4.0]) * 2.0
     np.testing.assert_allclose(slope.network.biases[0], [cloning + 5.0], rtol=1e-5)
     assert math.isclose(cloning, -1.0)
@@ -53,5 +53,5 @@ def test_the_size_of_q_has_no_slope():
 
 def test_a_critic_of_zeros_divides_by_nothing():
     zero = jax.tree.map(jnp.zeros_like, CRITICS)
-    loss, _ = actor_loss(TD3BC(), ACTOR, zero, BATCH, jax.random.key(0), penalty)
+    loss, _ = actor_loss(TD3BC(), penalty, ACTOR, zero, BATCH, jax.random.key(0))
     assert float(loss) == pytest.approx(0.5)

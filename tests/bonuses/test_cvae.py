@@ -50,6 +50,39 @@ def test_score_by_hand(reduction, expected):
     np.testing.assert_allclose(score, expected)
 
 
+@pytest.mark.parametrize(
+    ("settings", "unit"),
+    # Two actions, two latents. As in the loss: mean error + 0.5 mean KL, times 2 where the error is a sum; or sum + 0.5 sum.
+    [
+        ({"elbo": "mean", "reduction": "sum"}, 2.0),
+        ({"elbo": "mean", "reduction": "mean"}, 1.0),
+        ({"elbo": "sum", "reduction": "sum"}, 2.0),
+        ({"elbo": "sum", "reduction": "mean"}, 1.0),
+    ],
+)
+def test_the_bound_adds_the_kl_weighed_as_in_the_loss(settings, unit):
+    state = networks((0.5, -0.5))
+    error = score_of(CVAE(**settings), state, OBSERVATION, ACTION, jax.random.key(0))
+    bound = score_of(CVAE(measure="bound", **settings), state, OBSERVATION, ACTION, jax.random.key(0))
+    mean, log_std = (np.asarray(column) for column in state.encode(OBSERVATION, ACTION))
+    kl = 0.5 * (mean**2 + np.exp(2 * log_std) - 1.0) - log_std
+    np.testing.assert_allclose(bound - error, 0.5 * unit * kl.mean(axis=1), rtol=1e-4)
+
+
+def test_the_bound_of_the_data_is_the_loss_of_the_fit():
+    """What is charged for a pair is what the fit minimises on it: its mean is the loss, times the actions for a sum."""
+    state = networks((0.0, 0.0), decoder_gain=0.5)
+    loss, _ = elbo_loss(CVAE(), state, OBSERVATION, ACTION, jax.random.key(3))
+    charged = score_of(CVAE(measure="bound"), state, OBSERVATION, ACTION, jax.random.key(3))
+    np.testing.assert_allclose(np.mean(charged), 2 * float(loss), rtol=1e-5)
+
+
+def test_latents_are_twice_the_actions_where_none_are_asked_for():
+    fitting = jax.eval_shape(lambda key: CVAE(latent_size=0).init(key, Problem(SPEC, constant_reward())), jax.random.key(0))
+    assert fitting.networks.encoder.weights[-1].shape == (750, 2 * 2 * SPEC.action_size)
+    assert fitting.networks.decoder.weights[0].shape[0] == SPEC.observation_size + 2 * SPEC.action_size
+
+
 def test_log_std_is_clamped():
     _, log_std = networks((-50.0, 50.0)).encode(OBSERVATION, ACTION)
     np.testing.assert_array_equal(log_std, [[-4.0, 15.0]] * 2)

@@ -141,4 +141,16 @@ def test_a_constant_reward_is_one_where_zero_is_kept_and_nothing_where_it_is_not
     assert RewardScale(1.0, 1.0, keep_zero=True).apply(np.ones(2)).tolist() == [1.0, 1.0]
     assert RewardScale(-2.0, -2.0, keep_zero=True).apply(np.full(2, -2.0)).tolist() == [-1.0, -1.0]
     assert RewardScale(0.0, 0.0, keep_zero=True).is_constant
+
+
+def test_rewards_by_the_range_of_returns_and_as_they_are(write_hdf5):
+    dataset = read_d4rl(write_hdf5())
+    returns = dataset.episode_returns
+    scaled, scale = normalise_rewards(dataset, "returns")
+    assert scale.unit == pytest.approx((returns.max() - returns.min()) / 1_000.0)
+    reward = np.asarray(dataset.transitions.reward, np.float64)
+    np.testing.assert_allclose(scaled.transitions.reward, reward / scale.unit, rtol=1e-5)
+    np.testing.assert_array_equal(normalise_rewards(dataset, "none")[0].transitions.reward, dataset.transitions.reward)
+    with pytest.raises(TetherError, match=r"^reward_scaling is 'rnage'; it takes auto or range or divide or returns or none$"):
+        normalise_rewards(dataset, "rnage")
     assert RewardScale(1.0, 1.0).is_constant

@@ -20,7 +20,7 @@ OBSERVATIONS = np.random.default_rng(0).normal(size=(5, 3)).astype(np.float32)
 
 
 def policy(layer_norm: bool = False, hidden_sizes: tuple[int, ...] = (8, 6)) -> Policy:
-    actor = make_deterministic(jax.random.key(1), SPEC, Layers(hidden_sizes, ("tanh", "elu"), layer_norm))
+    actor = make_deterministic(jax.random.key(1), SPEC, Layers(hidden_sizes, ("tanh", "elu"), "first" if layer_norm else "none"))
     return Policy(actor, SPEC, {"dataset": "hopper", "step": 7})
 
 

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from tether.bonuses import FrozenBonus
 from tether.bonuses.cvae import CVAE, CVAENetworks
 from tether.errors import TetherError
 from tether.networks import MLP, Critics, Layers, Scaler, make_critics, make_mlp
@@ -26,14 +27,14 @@ OBSERVATIONS = np.random.default_rng(0).normal(size=(50, 3)).astype(np.float32)
 
 def best_of_samples() -> BestOfSamples:
     keys = jax.random.split(jax.random.key(3), 3)
-    rows = Batch(*(jnp.zeros((2, *shape)) for shape in row_shapes(SPEC)))
-    generator = CVAE(hidden_sizes=(8, 8), latent_size=4).init(keys[0], Problem(SPEC, rows)).networks
+    rows, cvae = Batch(*(jnp.zeros((2, *shape)) for shape in row_shapes(SPEC))), CVAE(hidden_sizes=(8, 8), latent_size=4)
+    generator = FrozenBonus(cvae, cvae.init(keys[0], Problem(SPEC, rows)).networks, SPEC)
     perturbation = make_mlp(keys[1], 5, Layers((8,)), 2, "tanh")
-    return BestOfSamples(generator, make_critics(keys[2], SPEC, 2, Layers((8,))), perturbation, latent_size=4, samples=6)
+    return BestOfSamples(generator, make_critics(keys[2], SPEC, 2, Layers((8,))), perturbation, samples=6)
 
 
 MADE = {
-    "deterministic": (make_deterministic(jax.random.key(0), SPEC, Layers((8,), ("tanh",), True, SCALER)), SPEC),
+    "deterministic": (make_deterministic(jax.random.key(0), SPEC, Layers((8,), ("tanh",), "every", SCALER)), SPEC),
     "greedy": (Greedy(make_mlp(jax.random.key(1), 3, Layers((8,), scaler=SCALER), 2)), CHOICES),
     "squashed-gaussian": (make_squashed_gaussian(jax.random.key(2), SPEC, Layers((8,), scaler=SCALER)), SPEC),
     "best-of-samples": (best_of_samples(), SPEC),
@@ -130,10 +131,10 @@ def test_its_log_std_is_kept_within_limits():
 # The best of samples
 
 
-def decoder(gain: float) -> CVAENetworks:
+def decoder(gain: float) -> FrozenBonus:
     """Of (s, z) with one number each: the action tanh(gain z), within [-1, 1]."""
     network = MLP((jnp.array([[0.0], [gain]]),), (jnp.zeros(1),), None, ("tanh",))
-    return CVAENetworks(network, network, (-1.0,), (1.0,))
+    return FrozenBonus(CVAE(latent_size=1), CVAENetworks(network, network, (-1.0,), (1.0,)), Spec(1, (-1.0,), (1.0,)))
 
 
 def critic(slope: float) -> Critics:
@@ -143,13 +144,13 @@ def critic(slope: float) -> Critics:
 def test_it_takes_the_sample_that_the_critic_likes_best():
     # Latents are clipped at 0.5 either way, and of a hundred some are beyond: the best action is tanh(0.5) or its opposite.
     for slope in (1.0, -1.0):
-        policy = BestOfSamples(decoder(1.0), critic(slope), latent_size=1)
+        policy = BestOfSamples(decoder(1.0), critic(slope))
         np.testing.assert_allclose(policy(jnp.zeros((3, 1))), np.full((3, 1), slope * math.tanh(0.5)), rtol=1e-5)
 
 
 def test_it_moves_samples_by_a_small_share_of_the_range_and_within_the_bounds():
     push = MLP((jnp.zeros((2, 1)),), (jnp.array([100.0]),), None, ("tanh",))
-    policy = BestOfSamples(decoder(0.0), critic(1.0), push, latent_size=1, most_perturbed=0.05)
+    policy = BestOfSamples(decoder(0.0), critic(1.0), push, most_perturbed=0.05)
     np.testing.assert_allclose(policy(jnp.zeros((1, 1))), [[0.05]], rtol=1e-6)
-    wide = BestOfSamples(decoder(0.0), critic(1.0), push, latent_size=1, most_perturbed=5.0)
+    wide = BestOfSamples(decoder(0.0), critic(1.0), push, most_perturbed=5.0)
     np.testing.assert_allclose(wide(jnp.zeros((1, 1))), [[1.0]])

@@ -67,6 +67,7 @@ def test_the_config_the_data_and_the_fit_are_described(result: dict[str, Any], p
             "low": float(np.min(dataset.transitions.reward)),
             "high": float(np.max(dataset.transitions.reward)),
             "keep_zero": False,
+            "unit": None,
         },
     }
     assert result["bonus"] == {

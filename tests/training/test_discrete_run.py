@@ -88,7 +88,7 @@ def test_the_command_evaluates_every_policy_without_the_dataset(finished: Path, 
 
 def test_the_result_says_how_rewards_were_scaled(finished: Path):
     result = storage.read_json(finished / "result.json")
-    assert result["dataset"]["reward_scale"] == {"low": 1.0, "high": 1.0, "keep_zero": True}
+    assert result["dataset"]["reward_scale"] == {"low": 1.0, "high": 1.0, "keep_zero": True, "unit": None}
     assert set(result["bonus"]["auroc"]) == {"shuffled", "uniform", "other"}
 
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,6 +20,7 @@ from tether.data import Dataset, load_dataset
 from tether.data.transforms import split_episodes
 from tether.errors import TetherError
 from tether.evaluation.discrimination import auroc_by_kind, bonus_by_kind
+from tether.locks import one_at_a_time
 from tether.training.fit import PIECE, FitReport, FittedBonus, cache_folder, epoch_steps, fit_bonus, fit_name, steps_done
 
 EPOCHS = [*range(300, 3001, 300)]  # tenths of a fit that is shorter than five thousand steps
@@ -314,3 +318,62 @@ def test_a_changed_bonus_is_fitted_anew(bonus: CVAE, dataset: Dataset, monkeypat
     before = fit_name(bonus, dataset)
     monkeypatch.setattr("tether.training.fit.code_version", lambda kind: f"another {kind.__name__}")
     assert fit_name(bonus, dataset) != before
+
+
+# Two who want the same fit
+
+
+FITTING = """
+import json, sys, time
+from pathlib import Path
+from pendulum import small_config
+from tether.data import load_dataset
+from tether.training.fit import fit_bonus
+
+epochs, waits = [], []
+def on_epoch(step, record):
+    epochs.append(step)
+    print("epoch", flush=True)
+    time.sleep(float(sys.argv[3]))
+def on_wait():
+    if not waits:
+        print("waiting", flush=True)
+    waits.append(1)
+fitted = fit_bonus(small_config(Path(sys.argv[1])).bonus, load_dataset(sys.argv[1]), Path(sys.argv[2]), on_epoch, on_wait)
+print(json.dumps({"epochs": epochs, "waited": bool(waits), "mean": fitted.report.held_out_mean}), flush=True)
+"""
+
+
+def start_fit(pendulum_file: Path, cache: Path, seconds_an_epoch: float) -> subprocess.Popen[str]:
+    arguments = [sys.executable, "-c", FITTING, str(pendulum_file), str(cache), str(seconds_an_epoch)]
+    surroundings = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    return subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True, env=surroundings)
+
+
+def test_one_fits_and_the_other_waits_and_reads_or_goes_on_if_the_first_dies(
+    pendulum_file: Path, unbroken: FittedBonus, tmp_path: Path
+):
+    with start_fit(pendulum_file, tmp_path, 600.0) as doomed:
+        assert doomed.stdout
+        assert doomed.stdout.readline() == "epoch\n"  # one epoch is on disk, and it holds the lock
+        with start_fit(pendulum_file, tmp_path, 0.3) as second, start_fit(pendulum_file, tmp_path, 0.3) as third:
+            assert second.stdout
+            assert third.stdout
+            assert (second.stdout.readline(), third.stdout.readline()) == ("waiting\n", "waiting\n")
+            doomed.kill()
+            outputs = [process.communicate(timeout=120)[0] for process in (second, third)]
+    found = sorted((json.loads(output.splitlines()[-1]) for output in outputs), key=lambda one: len(one["epochs"]))
+    # One of the two went on from the first epoch, and the other made none.
+    assert [one["epochs"] for one in found] == [[], EPOCHS[1:]]
+    assert [one["waited"] for one in found] == [True, True]
+    assert {one["mean"] for one in found} == {unbroken.report.held_out_mean}
+
+
+def test_whoever_waits_for_a_fit_can_give_up(bonus: CVAE, dataset: Dataset, tmp_path: Path):
+    def give_up() -> None:
+        raise KeyboardInterrupt
+
+    lock = (tmp_path / f"{fit_name(bonus, dataset)}.safetensors").with_suffix(".lock")
+    with one_at_a_time(lock), pytest.raises(KeyboardInterrupt):
+        fit_bonus(bonus, dataset, tmp_path, on_wait=give_up)
+    assert list(tmp_path.iterdir()) == []

@@ -33,6 +33,7 @@ from problems import SPEC, Bowl, as_dataset, bowl_state, linear_behaviour, small
 from tether import TD3, storage
 from tether.data import load_dataset
 from tether.errors import TetherError
+from tether.locks import one_at_a_time
 from tether.policies import act, load_policy
 from tether.runs import checkpoint
 from tether.runs.identity import find_result
@@ -184,7 +185,7 @@ def test_an_interrupted_fit_goes_on_and_all_rewards_alike_are_warned_of(
     assert steps_done(config.bonus, dataset, cache_folder()) == 300
     assert names(tmp_path / "run") == {"config.json"}
     result = quietly(config, tmp_path / "run")
-    assert result["dataset"]["reward_scale"] == {"low": 1.0, "high": 1.0, "keep_zero": False}
+    assert result["dataset"]["reward_scale"] == {"low": 1.0, "high": 1.0, "keep_zero": False, "unit": None}
     # The bonus sees observations and actions, which are those of the other file.
     fitted, _ = storage.read_tensors(cache_folder() / f"{fit_name(config.bonus, dataset)}.safetensors")
     expected, _ = storage.read_tensors(unbroken)
@@ -237,6 +238,22 @@ def test_a_scaling_that_turns_the_order_of_episodes_round_is_warned_of(scaling: 
     else:
         assert said[0].endswith("are mapped to [0, 1] (range); rank correlation of episodes before and after -1.000")
         assert said[1].startswith("warning: mapping the rewards of costs to [0, 1] turns the order of episodes round")
+
+
+def test_a_run_says_that_it_waits_for_the_fit_of_another_and_can_be_interrupted(
+    pendulum_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("TETHER_CACHE", str(tmp_path / "cache"))
+    config = small_config(pendulum_file)
+    lock = cache_folder() / f"{fit_name(config.bonus, load_dataset(pendulum_file))}.lock"
+    say, said = interrupting("another process is making this fit")
+    with one_at_a_time(lock), pytest.raises(KeyboardInterrupt):
+        quietly(config, tmp_path / "run", say)
+    assert said[-2:] == [
+        "another process is making this fit; waiting for it",
+        "interrupted while waiting for the fit of another process; the same command goes on from there",
+    ]
+    assert names(tmp_path / "run") == {"config.json"}
 
 
 def start(arguments: list[str]) -> subprocess.Popen[str]:

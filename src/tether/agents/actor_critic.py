@@ -15,15 +15,18 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from tether.networks import Critics, Layers, make_critics, observation_scaler
+from tether.networks import Critics, Layers, Norm, make_critics, observation_scaler
 from tether.optimisation import copy_of, mix
 from tether.policies.deterministic import Deterministic, make_deterministic
 from tether.types import Batch, Key, Metrics, Penalty, Problem
 
 Bounds = tuple[float, ...]
 
-# The loss of an actor, and metrics: actor, critics, the last batch, key, penalty.
-ActorLoss: TypeAlias = Callable[[Deterministic, Critics, Batch, Key, Penalty], tuple[jax.Array, Metrics]]
+# The loss of an actor, and metrics, of: actor, critics, the last batch, key.
+ActorLoss: TypeAlias = Callable[[Deterministic, Critics, Batch, Key], tuple[jax.Array, Metrics]]
+# What a next action costs, `(B,)`, and columns to be told as metrics, of: rows, the action, the same before smoothing, key.
+NextCostValue: TypeAlias = tuple[jax.Array, Metrics]
+NextCost: TypeAlias = Callable[[Batch, jax.Array, jax.Array, Key], NextCostValue]
 
 
 class ActorCriticState(NamedTuple):
@@ -41,11 +44,13 @@ ActorCritic: TypeAlias = Any
 
 
 def start(agent: ActorCritic, key: Key, problem: Problem, activations: tuple[str, ...] | None = None) -> ActorCriticState:
+    """Activations are relu unless they are given. `critic_norm` is for critics alone; `layer_norm` is for all."""
     key_actor, key_critics = jax.random.split(key)
-    scaler = observation_scaler(problem, agent.normalise_observations)
-    layers = Layers(agent.hidden_sizes, activations, agent.layer_norm, scaler)
+    norm: Norm = "first" if agent.layer_norm else "none"
+    layers = Layers(agent.hidden_sizes, activations, norm, observation_scaler(problem, agent.normalise_observations))
     actor = make_deterministic(key_actor, problem.spec, layers)
-    critics = make_critics(key_critics, problem.spec, 2, layers)
+    critic_layers = layers if agent.critic_norm == "none" else layers._replace(norm=agent.critic_norm)
+    critics = make_critics(key_critics, problem.spec, 2, critic_layers)
     updates = problem.steps // agent.batch_shape[0]
     return ActorCriticState(
         actor=actor,
@@ -59,11 +64,11 @@ def start(agent: ActorCritic, key: Key, problem: Problem, activations: tuple[str
 
 
 def update(
-    agent: ActorCritic, state: ActorCriticState, batches: Batch, key: Key, penalty: Penalty, actor_loss: ActorLoss
+    agent: ActorCritic, state: ActorCriticState, batches: Batch, key: Key, actor_loss: ActorLoss, next_cost: NextCost
 ) -> tuple[ActorCriticState, Metrics]:
     """A step of the critics for each batch, then one of the actor on the last of them."""
     key_target, key_actor = jax.random.split(key)
-    targets, next_bonus = critic_targets(agent, state, batches, key_target, penalty)
+    targets, costs = critic_targets(agent, state, batches, key_target, next_cost)
 
     critics, critic_optimiser = state.critics, state.critic_optimiser
     critic_metrics = []
@@ -73,9 +78,7 @@ def update(
         critics, critic_optimiser = agent.optimiser.step(critics, gradient, critic_optimiser, agent.learning_rate_critic)
         critic_metrics.append((loss, jnp.mean(values[0])))
 
-    gradient, actor_metrics = jax.grad(actor_loss, has_aux=True)(
-        state.actor, critics, batch_number(batches, -1), key_actor, penalty
-    )
+    gradient, actor_metrics = jax.grad(actor_loss, has_aux=True)(state.actor, critics, batch_number(batches, -1), key_actor)
     actor, actor_optimiser = agent.optimiser.step(state.actor, gradient, state.actor_optimiser, agent.learning_rate_actor)
 
     state = ActorCriticState(
@@ -92,7 +95,7 @@ def update(
         "critic/loss": loss,
         "critic/q": value,
         "critic/target": jnp.mean(targets),
-        "critic/bonus": jnp.mean(next_bonus),
+        **{name: jnp.mean(cost) for name, cost in costs.items()},
         **actor_metrics,
     }
 
@@ -102,22 +105,29 @@ def policies(state: ActorCriticState) -> dict[str, Deterministic]:
 
 
 def critic_targets(
-    agent: ActorCritic, state: ActorCriticState, batches: Batch, key: Key, penalty: Penalty
-) -> tuple[jax.Array, jax.Array]:
-    """Targets and next bonuses of all critic steps, `(critic steps, B)` each, computed as one batch.
+    agent: ActorCritic, state: ActorCriticState, batches: Batch, key: Key, next_cost: NextCost
+) -> tuple[jax.Array, Metrics]:
+    """Targets of all critic steps, `(critic steps, B)`, and what the cost has to say, computed as one batch.
 
     The target networks move once an update, so one large batch gives the same numbers as one batch a step, faster.
     """
     rows = jax.tree.map(lambda column: column.reshape(-1, *column.shape[2:]), batches)
-    key_noise, key_bonus = jax.random.split(key)
+    key_noise, key_cost = jax.random.split(key)
     actor = state.target_actor
     proposed = actor(rows.next_observation)
     next_action = smoothed_action(proposed, key_noise, agent.target_noise, agent.target_noise_clip, actor.low, actor.high)
-    next_bonus = penalty(rows.next_observation, next_action, key_bonus)
+    cost, told = next_cost(rows, next_action, proposed, key_cost)
     next_value = jnp.min(state.target_critics(rows.next_observation, next_action), axis=0)
-    target = bellman_target(rows.reward, rows.terminated, next_value - agent.bonus_weight_critic * next_bonus, agent.discount)
-    shape = batches.reward.shape
-    return target.reshape(shape), next_bonus.reshape(shape)
+    target = bellman_target(rows.reward, rows.terminated, next_value - cost, agent.discount)
+    return target.reshape(batches.reward.shape), told
+
+
+def next_bonus(
+    agent: ActorCritic, penalty: Penalty, rows: Batch, action: jax.Array, proposed: jax.Array, key: Key
+) -> NextCostValue:
+    """What the critics' targets pay for the next action: its weighted bonus."""
+    bonus = penalty(rows.next_observation, proposed if agent.clean_bonus else action, key)
+    return agent.bonus_weight_critic * bonus, {"critic/bonus": bonus}
 
 
 def critic_loss(critics: Critics, batch: Batch, target: jax.Array) -> tuple[jax.Array, jax.Array]:
@@ -148,6 +158,11 @@ def smoothed_action(action: jax.Array, key: Key, noise: float, noise_clip: float
 def squared_td_error(values: jax.Array, target: jax.Array) -> jax.Array:
     """Mean over the batch, summed over the critics: `(critics, B), (B,) -> ()`."""
     return jnp.sum(jnp.mean(jnp.square(values - target[None, :]), axis=1))
+
+
+def unit_size(value: jax.Array) -> jax.Array:
+    """Q-values over their mean size, which has no gradient: what is weighed against them then weighs the same on every task."""
+    return value / jax.lax.stop_gradient(jnp.maximum(jnp.mean(jnp.abs(value)), 1e-8))
 
 
 def data_distance(action: jax.Array, recorded: jax.Array) -> jax.Array:

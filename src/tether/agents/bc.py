@@ -39,11 +39,16 @@ class BC:
     """TD3's actor and optimiser, so that the difference between the two is the method and not the network."""
 
     traits: ClassVar[AgentTraits] = AgentTraits(
-        policies=("online", "target"), actions=("continuous", "discrete"), requires=frozenset({VALUE}), usual_bonus="none"
+        policies=("online", "target"),
+        actions=("continuous", "discrete"),
+        requires=frozenset({VALUE}),
+        usual_bonus="none",
+        columns=("episode_rank",),
     )
     gone: ClassVar[tuple[str, ...]] = ("ema_mix", "ema_actor")  # of earlier versions: a setting, a part of the state
     discount: ClassVar[float] = 0.99  # it has no values; its episodes are weighed as those of agents that have
 
+    best_share: Share = 1.0  # of the episodes, by return: only these are cloned; 0.1 is 10%-BC
     batch_size: Size = 256
     hidden_sizes: tuple[Size, Size] = (256, 256)  # tanh after the first, elu after the second
     layer_norm: bool = False
@@ -62,7 +67,12 @@ class BC:
 
     def update(self, state: BCState, batches: Batch, key: Key, penalty: Penalty) -> tuple[BCState, Metrics]:
         batch = batch_number(batches, 0)
-        (loss, action), gradient = jax.value_and_grad(cloning_loss, has_aux=True)(state.actor, batch.observation, batch.action)
+        # Weights of mean 1, so that a batch with few rows of the best episodes makes no smaller step.
+        best = (batch.episode_rank < self.best_share).astype(jnp.float32)
+        weight = None if self.best_share >= 1.0 else best / jnp.maximum(jnp.mean(best), 1.0 / self.batch_size)
+        (loss, action), gradient = jax.value_and_grad(cloning_loss, has_aux=True)(
+            state.actor, batch.observation, batch.action, weight
+        )
         actor, optimiser = self.optimiser.step(state.actor, gradient, state.optimiser, self.learning_rate)
         # The bonus does not steer BC; it is reported to be compared with that of agents it does steer.
         bonus = penalty(batch.observation, action, key)
@@ -79,17 +89,21 @@ class BC:
 
 def make_cloner(agent: BC, key: Key, problem: Problem) -> Cloner:
     spec, scaler = problem.spec, observation_scaler(problem, agent.normalise_observations)
-    layers = Layers(agent.hidden_sizes, ACTIVATIONS, agent.layer_norm, scaler)
+    layers = Layers(agent.hidden_sizes, ACTIVATIONS, "first" if agent.layer_norm else "none", scaler)
     if spec.discrete:
         return Greedy(make_network(key, spec, 0, layers, spec.action_size))
     return make_deterministic(key, spec, layers)
 
 
-def cloning_loss(actor: Cloner, observation: jax.Array, recorded: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """The loss, and the actions that the policy takes, `(B, A)`."""
+def cloning_loss(
+    actor: Cloner, observation: jax.Array, recorded: jax.Array, weight: jax.Array | None = None
+) -> tuple[jax.Array, jax.Array]:
+    """The loss, its rows weighed by `(B,)` if that is given, and the actions that the policy takes, `(B, A)`."""
     if isinstance(actor, Deterministic):
         action = actor(observation)
-        return jnp.mean(jnp.square(action - recorded)), action
+        error = jnp.square(action - recorded)
+        return jnp.mean(error if weight is None else error * weight[:, None]), action
     logits = actor.network(observation)
     action = jax.nn.one_hot(jnp.argmax(logits, axis=-1), logits.shape[1])
-    return -jnp.mean(jnp.sum(recorded * jax.nn.log_softmax(logits), axis=-1)), action
+    likelihood = jnp.sum(recorded * jax.nn.log_softmax(logits), axis=-1)
+    return -jnp.mean(likelihood if weight is None else likelihood * weight), action

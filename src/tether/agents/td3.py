@@ -21,9 +21,9 @@ import jax
 import jax.numpy as jnp
 
 from tether.agents import actor_critic
-from tether.agents.actor_critic import ActorCriticState, data_distance, smoothed_action
+from tether.agents.actor_critic import ActorCriticState, data_distance, smoothed_action, unit_size
 from tether.agents.base import AgentTraits
-from tether.networks import Critics
+from tether.networks import Critics, Norm
 from tether.optimisation import ADAM, Optimiser
 from tether.policies.deterministic import Deterministic
 from tether.settings import Amount, Share, ShareBelowOne, Size
@@ -42,6 +42,7 @@ class TD3:
     bonus_weight_critic: Amount = 1.0  # the paper's beta_c: 1 for locomotion, 10 for manipulation
     batch_size: Size = 256
     hidden_sizes: tuple[Size, Size] = (256, 256)  # tanh after the first, elu after the second
+    critic_norm: Norm = "none"  # layer norm in the critics alone: none, first or every (after each hidden layer)
     layer_norm: bool = False  # after the first product of actor and critics; measured both ways, see docs/results.md
     learning_rate_actor: Amount = 3e-4
     learning_rate_critic: Amount = 3e-4
@@ -50,6 +51,8 @@ class TD3:
     ema_mix: Share = 0.0005  # the same for the slow average of the actor
     target_noise: Amount = 0.2  # smoothing of the target action, in half action ranges
     target_noise_clip: Amount = 0.5
+    clean_bonus: bool = False  # the critics' bonus at the target action before its smoothing, which would itself be charged
+    normalise_q: bool = False  # divide Q by its mean size in the actor's loss; the weight is then in that unit
     actor_noise: Amount = 0.0  # the paper's sigma in the actor loss, in half action ranges
     actor_period: Size = 2  # critic steps per actor step
     normalise_observations: bool = False  # by the data's moments, inside actor and critics
@@ -63,7 +66,9 @@ class TD3:
         return actor_critic.start(self, key, problem, ACTIVATIONS)
 
     def update(self, state: ActorCriticState, batches: Batch, key: Key, penalty: Penalty) -> tuple[ActorCriticState, Metrics]:
-        return actor_critic.update(self, state, batches, key, penalty, partial(actor_loss, self))
+        return actor_critic.update(
+            self, state, batches, key, partial(actor_loss, self, penalty), partial(actor_critic.next_bonus, self, penalty)
+        )
 
     def policies(self, state: ActorCriticState, penalty: Penalty) -> dict[str, Deterministic]:
         return actor_critic.policies(state)
@@ -73,7 +78,7 @@ class TD3:
 
 
 def actor_loss(
-    agent: TD3, actor: Deterministic, critics: Critics, batch: Batch, key: Key, penalty: Penalty
+    agent: TD3, penalty: Penalty, actor: Deterministic, critics: Critics, batch: Batch, key: Key
 ) -> tuple[jax.Array, Metrics]:
     key_noise, key_bonus = jax.random.split(key)
     proposed = actor(batch.observation)
@@ -82,7 +87,7 @@ def actor_loss(
         action = smoothed_action(proposed, key_noise, agent.actor_noise, jnp.inf, actor.low, actor.high)
     value = critics.first(batch.observation, action)
     bonus = penalty(batch.observation, action, key_bonus)
-    loss = -jnp.mean(value - agent.bonus_weight_actor * bonus)
+    loss = -jnp.mean((unit_size(value) if agent.normalise_q else value) - agent.bonus_weight_actor * bonus)
     return loss, {
         "actor/loss": loss,
         "actor/q": jnp.mean(value),

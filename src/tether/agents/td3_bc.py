@@ -2,7 +2,7 @@
 
     actor loss   - lambda E[Q_1(s, pi(s))] + E[(pi(s) - a)^2],   lambda = alpha / E|Q_1(s, pi(s))|
 
-States are normalised and networks are relu. Rewards keep their zero (the paper has them raw; Q's size is divided out).
+States are normalised, networks are relu, rewards are as they were recorded.
 The cloning term is in half action ranges, as it is for the paper's tasks. Beyond it: a bonus that has weights, as in `td3`.
 """
 
@@ -16,9 +16,9 @@ import jax
 import jax.numpy as jnp
 
 from tether.agents import actor_critic
-from tether.agents.actor_critic import ActorCriticState, data_distance
+from tether.agents.actor_critic import ActorCriticState, data_distance, unit_size
 from tether.agents.base import AgentTraits
-from tether.networks import Critics, half_range
+from tether.networks import Critics, Norm, half_range
 from tether.optimisation import ADAM, Optimiser
 from tether.policies.deterministic import Deterministic
 from tether.settings import Amount, Share, ShareBelowOne, Size
@@ -29,13 +29,15 @@ from tether.types import Batch, Key, Metrics, Penalty, Problem
 class TD3BC:
     """Every knob of the agent; the paper's values."""
 
-    traits: ClassVar[AgentTraits] = AgentTraits(main_policy="online", usual_bonus="none", reward_scaling="divide")
+    traits: ClassVar[AgentTraits] = AgentTraits(main_policy="online", usual_bonus="none", reward_scaling="none")
 
     alpha: Amount = 2.5  # how much Q weighs against cloning
-    bonus_weight_actor: Amount = 0.0  # in units of Q
+    bonus_weight_actor: Amount = 0.0  # in units of Q's mean size
     bonus_weight_critic: Amount = 0.0
+    clean_bonus: bool = True  # the critics' bonus at the target action before its smoothing
     batch_size: Size = 256
     hidden_sizes: tuple[Size, ...] = (256, 256)  # relu
+    critic_norm: Norm = "none"  # layer norm in the critics alone
     layer_norm: bool = False
     learning_rate_actor: Amount = 3e-4
     learning_rate_critic: Amount = 3e-4
@@ -56,7 +58,8 @@ class TD3BC:
         return actor_critic.start(self, key, problem)
 
     def update(self, state: ActorCriticState, batches: Batch, key: Key, penalty: Penalty) -> tuple[ActorCriticState, Metrics]:
-        return actor_critic.update(self, state, batches, key, penalty, partial(actor_loss, self))
+        loss, cost = partial(actor_loss, self, penalty), partial(actor_critic.next_bonus, self, penalty)
+        return actor_critic.update(self, state, batches, key, loss, cost)
 
     def policies(self, state: ActorCriticState, penalty: Penalty) -> dict[str, Deterministic]:
         return actor_critic.policies(state)
@@ -66,12 +69,11 @@ class TD3BC:
 
 
 def actor_loss(
-    agent: TD3BC, actor: Deterministic, critics: Critics, batch: Batch, key: Key, penalty: Penalty
+    agent: TD3BC, penalty: Penalty, actor: Deterministic, critics: Critics, batch: Batch, key: Key
 ) -> tuple[jax.Array, Metrics]:
     action = actor(batch.observation)
     value, bonus = critics.first(batch.observation, action), penalty(batch.observation, action, key)
-    scale = jax.lax.stop_gradient(agent.alpha / jnp.maximum(jnp.mean(jnp.abs(value)), 1e-8))
     cloning = jnp.mean(jnp.square((action - batch.action) / half_range(actor.low, actor.high)))
-    loss = cloning - scale * jnp.mean(value - agent.bonus_weight_actor * bonus)
+    loss = cloning - agent.alpha * jnp.mean(unit_size(value) - agent.bonus_weight_actor * bonus)
     metrics = {"actor/loss": loss, "actor/q": jnp.mean(value), "actor/bonus": jnp.mean(bonus), "actor/cloning": cloning}
     return loss, metrics | {"actor/data_distance": data_distance(action, batch.action)}

@@ -71,6 +71,14 @@ class FrozenBonus(eqx.Module):
     def __call__(self, observation: jax.Array, action: jax.Array, key: Key) -> jax.Array:
         return self.bonus.novelty(self.state, observation, action, key)
 
+    def sample(self, observation: jax.Array, key: Key) -> jax.Array:
+        """Of a bonus that offers samples: actions that the data might have here, `(B, O) -> (B, A)`."""
+        return self.bonus.sample(self.state, observation, key)  # type: ignore[attr-defined]
+
+    def log_probability(self, observation: jax.Array, action: jax.Array) -> jax.Array:
+        """Of a bonus that offers it: how likely the data's policy is to take the actions, `(B, O), (B, A) -> (B,)`."""
+        return self.bonus.log_probability(self.state, observation, action)  # type: ignore[attr-defined]
+
 
 def frozen_template(bonus: Bonus, spec: Spec) -> FrozenBonus:
     """The shapes of a fitted bonus, to read it from a file. A table as long as the dataset has length 1 here."""

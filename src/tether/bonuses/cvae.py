@@ -7,8 +7,11 @@ Settled where the paper is silent (SPEC section 3):
 - `elbo = "mean"` averages the squared error over action dimensions and the KL over latents, as BCQ does; `"sum"` is the bound as
   written, which weighs the KL more;
 - the bonus is the squared 2-norm, a sum over action dimensions; `reduction = "mean"` divides by their number (other betas then);
-- z is sampled when scoring; `latent = "mean"` takes the encoder's mean.
-Beyond the paper: discrete actions, as one-hot rows, are decoded by a softmax; all else is the same, so the bonus is at most 2.
+- z is sampled for the bonus; `latent = "mean"` takes the encoder's mean.
+Beyond the paper:
+- `measure = "bound"` adds the encoder's KL, weighed as in the loss: the negative bound itself. The error alone is blind along the
+  latent: where the encoder tells the decoder which action it was shown, many are reconstructed. With the KL, telling costs.
+- discrete actions, as one-hot rows, are decoded by a softmax; all else is the same, so the reconstruction error is at most 2.
 """
 
 from __future__ import annotations
@@ -22,7 +25,7 @@ import jax.numpy as jnp
 import optax
 
 from tether.bonuses.base import GRADIENT, SAMPLES, VALUE, BonusTraits
-from tether.networks import Layers, Network, make_network, scale_to_bounds
+from tether.networks import Layers, Network, make_network, observation_scaler, scale_to_bounds
 from tether.optimisation import ADAM
 from tether.settings import Amount, Seed, ShareBelowOne, Size, Steps
 from tether.types import Batch, Key, Metrics, Problem
@@ -59,12 +62,14 @@ class CVAE:
     steps: Steps = 50_000  # the paper's; a run says when the fit still improves at its end
     batch_size: Size = 100
     hidden_sizes: tuple[Size, Size] = (750, 750)
-    latent_size: Size = 12
+    latent_size: Steps = 12  # 0: twice the number of actions, as BCQ's authors and the first author's early code have it
     kl_weight: Amount = 0.5  # the paper's eta
     learning_rate: Amount = 1e-4
     elbo: Literal["mean", "sum"] = "mean"  # mean or sum over dimensions, of the squared error and of the KL
+    measure: Literal["reconstruction", "bound"] = "reconstruction"  # the bonus: the squared error, or with the KL the whole bound
     reduction: Literal["sum", "mean"] = "sum"  # the bonus as sum or mean over action dimensions
     latent: Literal["sample", "mean"] = "sample"  # when scoring: sample or mean
+    normalise_observations: bool = False  # by the data's moments, inside encoder and decoder
     held_out_share: ShareBelowOne = 0.05  # of the episodes, kept out of the fit to judge it by
     seed: Seed = 0  # of the fit; apart from the run's seed, so that all seeds of an agent share one fit
 
@@ -75,9 +80,10 @@ class CVAE:
     def init(self, key: Key, problem: Problem) -> CVAEFitting:
         spec = problem.spec
         key_encoder, key_decoder = jax.random.split(key)
-        layers, last = Layers(self.hidden_sizes), "none" if spec.discrete else "tanh"
-        encoder = make_network(key_encoder, spec, spec.action_size, layers, 2 * self.latent_size)
-        decoder = make_network(key_decoder, spec, self.latent_size, layers, spec.action_size, last)
+        latents = self.latent_size or 2 * spec.action_size
+        layers = Layers(self.hidden_sizes, scaler=observation_scaler(problem, self.normalise_observations))
+        encoder = make_network(key_encoder, spec, spec.action_size, layers, 2 * latents)
+        decoder = make_network(key_decoder, spec, latents, layers, spec.action_size, "none" if spec.discrete else "tanh")
         networks = CVAENetworks(encoder, decoder, spec.action_low, spec.action_high, spec.discrete)
         return CVAEFitting(networks, ADAM.start(networks, self.learning_rate))
 
@@ -95,11 +101,24 @@ class CVAE:
         mean, log_std = state.encode(observation, action)
         latent = mean if self.latent == "mean" else mean + jnp.exp(log_std) * jax.random.normal(key, mean.shape)
         squared = jnp.square(action - state.decode(observation, latent))
-        return jnp.sum(squared, axis=-1) if self.reduction == "sum" else jnp.mean(squared, axis=-1)
+        over_actions = jnp.sum if self.reduction == "sum" else jnp.mean
+        value = over_actions(squared, axis=-1)
+        if self.measure == "reconstruction":
+            return value
+        # The KL weighs against the error as in the loss, where both are means or both are sums.
+        actions, latents = action.shape[1], mean.shape[1]
+        unit = (actions if self.reduction == "sum" else 1.0) * (latents / actions if self.elbo == "sum" else 1.0)
+        return value + self.kl_weight * unit * jnp.mean(divergence(mean, log_std), axis=-1)
 
     def sample(self, state: CVAENetworks, observation: jax.Array, key: Key) -> jax.Array:
-        """Actions that the data might have here, `(B, A)`: decoded from latents of the prior."""
-        return state.decode(observation, jax.random.normal(key, (observation.shape[0], self.latent_size)))
+        """Actions that the data might have here, `(B, A)`: decoded from latents of the prior, clipped as BCQ does."""
+        latents = self.latent_size or 2 * len(state.low)
+        return state.decode(observation, jnp.clip(jax.random.normal(key, (observation.shape[0], latents)), -0.5, 0.5))
+
+
+def divergence(mean: jax.Array, log_std: jax.Array) -> jax.Array:
+    """KL(N(mean, std) || N(0, 1)) of each latent, `(B, L)`."""
+    return 0.5 * (jnp.square(mean) + jnp.exp(2.0 * log_std) - 1.0) - log_std
 
 
 def elbo_loss(
@@ -109,9 +128,8 @@ def elbo_loss(
     mean, log_std = networks.encode(observation, action)
     latent = mean + jnp.exp(log_std) * jax.random.normal(key, mean.shape)
     squared = jnp.square(action - networks.decode(observation, latent))
-    divergence = 0.5 * (jnp.square(mean) + jnp.exp(2.0 * log_std) - 1.0) - log_std
     over_dimensions = jnp.mean if bonus.elbo == "mean" else jnp.sum
     reconstruction = jnp.mean(over_dimensions(squared, axis=-1))
-    kl = jnp.mean(over_dimensions(divergence, axis=-1))
+    kl = jnp.mean(over_dimensions(divergence(mean, log_std), axis=-1))
     loss = reconstruction + bonus.kl_weight * kl
     return loss, {"bonus/loss": loss, "bonus/reconstruction": reconstruction, "bonus/kl": kl}

@@ -16,6 +16,8 @@ from tether.errors import TetherError, did_you_mean
 
 COMMANDS = {
     "train": "tether.cli.train:train",
+    "sweep": "tether.cli.sweep:sweep",
+    "sweep status": "tether.cli.sweep:status",
     "evaluate": "tether.cli.evaluate:evaluate",
     "collect": "tether.cli.collect:collect",
     "report": "tether.cli.report:report",
@@ -91,6 +93,8 @@ def _run(arguments: list[str]) -> int:
 def _find_command(arguments: list[str]) -> tuple[str, list[str]]:
     """The command, or the group when that is all that was given, and the arguments after it."""
     first, *rest = arguments
+    if rest and f"{first} {rest[0]}" in COMMANDS:
+        return f"{first} {rest[0]}", rest[1:]
     if first in COMMANDS:
         return first, rest
     group = _group(first)
@@ -99,9 +103,7 @@ def _find_command(arguments: list[str]) -> tuple[str, list[str]]:
     if not rest or rest[0] in ("-h", "--help"):
         return first, []
     name = f"{first} {rest[0]}"
-    if name not in COMMANDS:
-        raise TetherError(f"there is no command {name}{did_you_mean(name, group)}")
-    return name, rest[1:]
+    raise TetherError(f"there is no command {name}{did_you_mean(name, group)}")
 
 
 def _group(first: str) -> list[str]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+SECONDS_OF_A_TURN = 2.0  # of one of the processes side by side
+
 
 def bench(
     steps: int = 400,
@@ -11,6 +13,7 @@ def bench(
     most_rows: int = 10_000_000,
     larger_than_memory: bool = False,
     memory_share: float = 0.3,
+    side_by_side: bool = False,
     out: Path | None = None,
 ) -> None:
     """Measure the speed of training and fitting at the paper's sizes against the machine's matrix product.
@@ -22,6 +25,7 @@ def bench(
         tether bench --out benchmarks/results/mine.json
         tether bench --most-rows 1000000 --repetitions 3
         tether bench --larger-than-memory --out benchmarks/results/mine-on-disk.json
+        tether bench --side-by-side --out benchmarks/results/mine-side-by-side.json
 
     Args:
         steps: Gradient steps of one repetition.
@@ -30,8 +34,12 @@ def bench(
         larger_than_memory: Measure rows on disk instead: MOST_ROWS of them, in a process limited to less memory than they take,
             against rows in memory. Takes 4 GB in the temporary folder (TMPDIR), and 6 GB of memory for the other side.
         memory_share: Of the size of the rows, what the limited process may have beyond what JAX takes.
+        side_by_side: Measure how to share out the cores instead: one process with all of them against one a core, in turns.
         out: Write the JSON here too.
     """
+    if side_by_side:
+        _bench_side_by_side(repetitions, out)
+        return
     if larger_than_memory:
         _bench_rows_on_disk(most_rows, repetitions, memory_share, out)
         return
@@ -111,5 +119,42 @@ def _bench_rows_on_disk(rows: int, turns: int, share: float, out: Path | None) -
     ratios = {kind: found.ratio(kind) for kind in ("disk", "cold")}
     report = {**asdict(found), "ratio_of_medians": ratios, **speed.surroundings()}
     print(dumps(report, indent=2))
+    if out is not None:
+        storage.write_json(out, report)
+
+
+def _bench_side_by_side(rounds: int, out: Path | None) -> None:
+    from dataclasses import asdict
+    from json import dumps
+
+    from rich.console import Console
+    from rich.table import Table
+
+    from tether import storage
+    from tether.benchmark import side_by_side
+    from tether.errors import TetherError
+    from tether.progress import progress
+    from tether.runs.result import versions
+
+    if rounds < 1:
+        raise TetherError(f"--repetitions is {rounds}; it must be at least 1")
+    found = []
+    with progress("measuring", len(side_by_side.METHODS), unit="methods") as bar:
+        for sharing in side_by_side.compare(rounds, SECONDS_OF_A_TURN):
+            found.append(sharing)
+            bar.update(len(found), latest=f"{sharing.agent} {sharing.bonus}: {sharing.gain:.2f}")
+    report = {
+        "measurements": [asdict(sharing) | {"gain": sharing.gain, "cpu_gain": sharing.cpu_gain} for sharing in found],
+        "seconds_of_a_turn": SECONDS_OF_A_TURN,
+        "versions": versions(),
+    }
+    print(dumps(report, indent=2))
+    table = Table("method", title="steps/s in total: one process with every core, and one a core; medians of the rounds")
+    for column in ("together", "apart", "gain", "gain a busy core"):
+        table.add_column(column, justify="right")
+    for sharing in found:
+        numbers = [f"{sorted(rates)[len(rates) // 2]:,.0f}" for rates in (sharing.together, sharing.apart)]
+        table.add_row(f"{sharing.agent}, {sharing.bonus}", *numbers, f"{sharing.gain:.2f}", f"{sharing.cpu_gain:.2f}")
+    Console(stderr=True).print(table)
     if out is not None:
         storage.write_json(out, report)

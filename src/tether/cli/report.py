@@ -18,6 +18,8 @@ def report(
     markdown: bool = False,
     curves: Path | None = None,
     values: Path | None = None,
+    statistics: bool = False,
+    score: str = "last",
 ) -> None:
     """Compare finished runs: last, last ten and best scores, over seeds where there are several.
 
@@ -30,6 +32,7 @@ def report(
         tether report runs/hopper --policies --curves hopper.png
         tether report runs/cartpole --values cartpole.png
         tether report runs/long runs/short --until 30000
+        tether report runs/quick/final --statistics
 
     Args:
         folders: Run folders, or folders that hold some.
@@ -38,6 +41,9 @@ def report(
         until: Leave out what came after the evaluation at this step, to compare runs of different lengths.
         markdown: Print the table for a page.
         curves: Draw the runs over training into this PNG.
+        statistics: Compare methods over all tasks and seeds instead: interquartile means and probabilities of improvement, with
+            intervals (needs the extra stats). A method is an agent with a bonus.
+        score: Of the statistics: last or last_ten, which need no simulator to choose a step, or best, which does.
         values: Draw what Q-values promised at the start of episodes, beside what those were worth (td3, dqn), into this PNG.
     """
     from rich.console import Console
@@ -48,7 +54,11 @@ def report(
     from tether.runs.reading import find_runs
 
     found = find_runs(folders)
-    groups = _by_method(found if until is None else [run.until(until) for run in found])
+    found = found if until is None else [run.until(until) for run in found]
+    if statistics:
+        _show_statistics(found, folders, score, policy, markdown)
+        return
+    groups = _by_method(found)
     rows: list[Row] = []
     for label, runs in groups.items():
         names = list(runs[0].result["score_by_policy"]) if policies and runs[0].result else [policy]
@@ -71,6 +81,27 @@ def report(
             print(f"{curves}: {len(every)} runs over training")
     if values is not None:
         _show_values(groups, values, policy, markdown)
+
+
+def _show_statistics(runs: list[Run], folders: tuple[Path, ...], score: str, policy: str | None, markdown: bool) -> None:
+    from rich.console import Console
+
+    from tether.errors import TetherError
+    from tether.report.statistics import collect_scores, statistics_lines
+    from tether.report.tables import markdown_lines, rich_lines
+
+    if not runs:
+        raise TetherError(f"no finished run in {', '.join(map(str, folders))}")
+    scores = collect_scores(runs, score, policy)
+    methods, pairs = statistics_lines(scores)
+    title = f"{score.replace('_', ' ')} score on {len(scores.tasks)} tasks; runs are tasks x seeds"
+    for lines in (methods, pairs) if len(pairs) > 1 else (methods,):
+        if markdown:
+            print(markdown_lines(lines))
+        else:
+            Console().print(rich_lines(lines, title=title))
+    for line in scores.left_out:
+        print(f"left out: {line}")
 
 
 def _show_values(groups: dict[str, list[Run]], path: Path, policy: str | None, markdown: bool) -> None:

@@ -9,7 +9,8 @@ import numpy as np
 from tether.data.dataset import Dataset
 from tether.errors import TetherError
 
-REWARD_SCALINGS = ("auto", "range", "divide")
+REWARD_SCALINGS = ("auto", "range", "divide", "returns", "none")
+RETURN_RANGE = 1_000.0  # IQL's
 ORDER_LOST = 0.9  # a rank correlation below this is warned of; the paper's own tasks have 0.94 (hopper-random) and more
 
 
@@ -20,6 +21,7 @@ class RewardScale:
     low: float
     high: float
     keep_zero: bool = False  # divide only
+    unit: float | None = None  # what to divide by, where it is not the largest size
 
     @property
     def is_constant(self) -> bool:
@@ -29,6 +31,8 @@ class RewardScale:
     @property
     def scaling(self) -> str:
         """Which of `REWARD_SCALINGS` makes it."""
+        if self.unit is not None:
+            return "none" if self.unit == 1.0 else "returns"
         return "divide" if self.keep_zero else "range"
 
     def apply(self, reward: np.ndarray) -> np.ndarray:
@@ -36,6 +40,7 @@ class RewardScale:
         if self.is_constant:
             return np.zeros_like(reward, dtype=np.float32)
         offset, unit = (0.0, max(abs(self.low), abs(self.high))) if self.keep_zero else (self.low, self.high - self.low)
+        unit = self.unit or unit
         return ((reward.astype(np.float64) - offset) / unit).astype(np.float32)
 
 
@@ -44,14 +49,19 @@ def normalise_rewards(dataset: Dataset, scaling: str = "auto") -> tuple[Dataset,
 
     `range` maps them to [0, 1], as the paper does. That adds the same to every step, which in a task that ends at success or
     failure changes what is best: a landing would forgo all that hovering earns. `divide` keeps zero and signs, and so the task.
+    `returns` does too, and makes the best and the worst episode 1,000 apart, as IQL does. `none` leaves rewards as they are.
     `auto` is `divide` where actions are discrete or some episode terminates, else `range`, which then changes no order.
     """
     if scaling not in REWARD_SCALINGS:
         raise TetherError(f"reward_scaling is {scaling!r}; it takes {' or '.join(REWARD_SCALINGS)}")
     reward = np.asarray(dataset.transitions.reward)
     safe = "divide" if dataset.spec.discrete or terminates(dataset) else "range"
-    keep_zero = (safe if scaling == "auto" else scaling) == "divide"
-    scale = RewardScale(low=float(reward.min()), high=float(reward.max()), keep_zero=keep_zero)
+    keep_zero = (safe if scaling == "auto" else scaling) != "range"
+    unit = 1.0 if scaling == "none" else None
+    spread = float(np.ptp(dataset.episode_returns))
+    if scaling == "returns" and spread > 0.0:
+        unit = spread / RETURN_RANGE
+    scale = RewardScale(low=float(reward.min()), high=float(reward.max()), keep_zero=keep_zero, unit=unit)
     return replace(dataset, transitions=dataset.transitions._replace(reward=scale.apply(reward))), scale
 
 
@@ -104,7 +114,8 @@ def _rounded(values: np.ndarray) -> np.ndarray:
 
 def describe_scaling(scale: RewardScale, order: float | None) -> str:
     """One line for those who train on it."""
-    how = "divided by the largest in size" if scale.keep_zero else "mapped to [0, 1]"
+    ways = {"range": "mapped to [0, 1]", "divide": "divided by the largest in size", "none": "left as they are"}
+    how = ways.get(scale.scaling, "divided by a thousandth of the range of returns")
     kept = "" if order is None else f"; rank correlation of episodes before and after {order:.3f}"
     return f"rewards from {scale.low:.4g} to {scale.high:.4g} are {how} ({scale.scaling}){kept}"
 

@@ -5,7 +5,6 @@ file.py           `Policy`: a policy to ship, with what is known about it
 observations.py   what may be given to it
 """
 
-from tether.bonuses.cvae import CVAENetworks
 from tether.policies.base import PARTS, act, describe, rebuilt
 from tether.policies.best_of_samples import BestOfSamples
 from tether.policies.deterministic import Deterministic
@@ -19,7 +18,7 @@ POLICIES = {
     "squashed-gaussian": SquashedGaussian,
     "best-of-samples": BestOfSamples,
 }
-PARTS.update(POLICIES, cvae=CVAENetworks)
+PARTS.update(POLICIES)
 
 __all__ = [
     "PARTS",

@@ -6,38 +6,46 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from tether.bonuses.cvae import CVAENetworks
+from tether.bonuses.base import FrozenBonus
 from tether.networks import MLP, Critics, half_range
-
-LATENT_CLIP = 0.5  # BCQ's: the generator is asked for nothing far out
+from tether.types import Key
 
 
 class BestOfSamples(eqx.Module):
-    """Of `samples` actions that the generator decodes, each moved a little by the perturbation, the one the critic likes best.
+    """Of `samples` actions of the generator, each moved a little by the perturbation, the one that the critic likes best.
 
-    Acting is deterministic: the same latents are decoded at each call and for each row.
+    Acting is deterministic: at each call and for each row the generator is asked with the same key.
     """
 
-    generator: CVAENetworks
+    generator: FrozenBonus  # of a bonus that offers samples
     critics: Critics
     perturbation: MLP | None = None  # (s, a) -> [-1, 1], in shares of `most_perturbed` half action ranges
-    latent_size: int = eqx.field(static=True, default=12)
     samples: int = eqx.field(static=True, default=100)
     most_perturbed: float = eqx.field(static=True, default=0.05)
 
     def __call__(self, observation: jax.Array) -> jax.Array:
         """`(B, O) -> (B, A)`, within the bounds."""
-        rows = observation.shape[0]
-        latent = jnp.clip(jax.random.normal(jax.random.key(0), (self.samples, self.latent_size)), -LATENT_CLIP, LATENT_CLIP)
-        repeated = jnp.repeat(observation, self.samples, axis=0)
-        action = self.perturbed(repeated, self.generator.decode(repeated, jnp.tile(latent, (rows, 1))))
-        best = jnp.argmax(self.critics.first(repeated, action).reshape(rows, self.samples), axis=1)
-        return action.reshape(rows, self.samples, -1)[jnp.arange(rows), best]
 
-    def perturbed(self, observation: jax.Array, action: jax.Array) -> jax.Array:
-        """The action moved a little, within the bounds: `(B, A) -> (B, A)`."""
-        if self.perturbation is None:
-            return action
-        low, high = self.generator.low, self.generator.high
-        moved = self.perturbation(jnp.concatenate([observation, action], axis=-1)) * self.most_perturbed * half_range(low, high)
-        return jnp.clip(action + moved, jnp.asarray(low)[None, :], jnp.asarray(high)[None, :])
+        def one(row: jax.Array) -> jax.Array:
+            repeated = jnp.tile(row[None, :], (self.samples, 1))
+            action = self.propose(repeated, jax.random.key(0))
+            return action[jnp.argmax(self.critics.first(repeated, action))]
+
+        return jax.vmap(one)(observation)
+
+    def propose(self, observation: jax.Array, key: Key) -> jax.Array:
+        """A likely action for each observation, moved a little: `(B, O) -> (B, A)`."""
+        return perturbed(
+            self.perturbation, self.generator, observation, self.generator.sample(observation, key), self.most_perturbed
+        )
+
+
+def perturbed(
+    perturbation: MLP | None, generator: FrozenBonus, observation: jax.Array, action: jax.Array, most: float
+) -> jax.Array:
+    """The action moved a little, within the bounds: `(B, A) -> (B, A)`."""
+    if perturbation is None:
+        return action
+    low, high = generator.spec.action_low, generator.spec.action_high
+    moved = perturbation(jnp.concatenate([observation, action], axis=-1)) * most * half_range(low, high)
+    return jnp.clip(action + moved, jnp.asarray(low)[None, :], jnp.asarray(high)[None, :])

@@ -93,7 +93,7 @@ def load_policy(path: str | Path) -> Policy:
 def _before_descriptions(spec: Spec, metadata: dict[str, str]) -> Any:
     """The template of a file from when policies were deterministic or greedy, and had one network of a few known shapes."""
     shape, key = json.loads(metadata["shape"]), jax.random.key(0)
-    layers = Layers(tuple(shape["hidden_sizes"]), tuple(shape["activations"]), shape["layer_norm"])
+    layers = Layers(tuple(shape["hidden_sizes"]), tuple(shape["activations"]), "first" if shape["layer_norm"] else "none")
     if not spec.discrete:
         return eqx.filter_eval_shape(make_deterministic, key, spec, layers)
     network = eqx.filter_eval_shape(make_network, key, spec, 0, layers, spec.action_size)

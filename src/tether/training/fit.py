@@ -23,6 +23,7 @@ from tether.data.dataset import Dataset
 from tether.data.transforms import split_episodes
 from tether.errors import TetherError
 from tether.evaluation.discrimination import auroc_by_kind, bonus_by_kind
+from tether.locks import one_at_a_time
 from tether.settings import to_named
 from tether.training.code import code_version
 from tether.training.divergence import all_finite
@@ -102,12 +103,32 @@ class FittedBonus:
         return bonus_of_rows(self.bonus, self.state, observation, action, jax.random.key(seed))
 
 
-def fit_bonus(bonus: Bonus, dataset: Dataset, cache: Path | None = None, on_epoch: OnEpoch | None = None) -> FittedBonus:
-    """Fit `bonus` to `dataset`, or take the same fit from the cache. A fit that was interrupted goes on where it stopped."""
+def fit_bonus(
+    bonus: Bonus,
+    dataset: Dataset,
+    cache: Path | None = None,
+    on_epoch: OnEpoch | None = None,
+    on_wait: Callable[[], None] | None = None,
+) -> FittedBonus:
+    """Fit `bonus` to `dataset`, or take the same fit from the cache. A fit that was interrupted goes on where it stopped.
+
+    Where another process is making the same fit, this one waits for it and then reads it; if that one dies, this one goes on
+    with its fit. `on_wait` is called again and again meanwhile, and may raise to give up.
+    """
     kept, held_out = dataset, None
     if bonus.held_out_share > 0:
         kept, held_out = split_episodes(dataset, bonus.held_out_share, bonus.seed)
     place = None if cache is None or bonus.steps == 0 else _place(bonus, dataset, cache)
+    if place is None or place.exists():
+        return _fit_or_read(bonus, dataset, kept, held_out, place, on_epoch)
+    with one_at_a_time(place.with_suffix(".lock"), on_wait):
+        return _fit_or_read(bonus, dataset, kept, held_out, place, on_epoch)
+
+
+def _fit_or_read(
+    bonus: Bonus, dataset: Dataset, kept: Dataset, held_out: Dataset | None, place: Path | None, on_epoch: OnEpoch | None
+) -> FittedBonus:
+    """`kept` is fitted to, and `held_out` judges."""
     if place is not None and place.exists():
         shapes = Batch(*(jax.ShapeDtypeStruct(column.shape, jnp.float32) for column in kept.transitions))
         problem = partial(Problem, dataset.spec, steps=bonus.steps)

@@ -117,7 +117,18 @@ def _fit(config: RunConfig, dataset: Dataset, stop: StopRequest, show: bool, say
                 say(f"interrupted at step {step:,} of the fit; the same command goes on from there")
                 raise KeyboardInterrupt
 
-        fitted = fit_bonus(config.bonus, dataset, cache_folder(), on_epoch)
+        waited = False
+
+        def on_wait() -> None:
+            nonlocal waited
+            if not waited:
+                say("another process is making this fit; waiting for it")
+                waited = True
+            if stop.asked:
+                say("interrupted while waiting for the fit of another process; the same command goes on from there")
+                raise KeyboardInterrupt
+
+        fitted = fit_bonus(config.bonus, dataset, cache_folder(), on_epoch, on_wait)
     report = fitted.report
     if report.auroc:
         kinds = ", ".join(

@@ -59,7 +59,7 @@ def _tasks() -> Table:
 
     table = _table(_TASKS_TITLE, "task", "environment", "steps", "at 0", "at 100", "weights")
     for task in TASKS.values():
-        rules = (rule for rule in rules_for("paper", "td3", task) if rule.group == task.group)  # what the task decides
+        rules = (rule for rule in rules_for("paper", "td3", "cvae", task) if rule.group == task.group)  # what the task decides
         weights = ", ".join(f"{weight:g}" for rule in rules for weight in rule.settings.values())
         table.add_row(task.name, task.env_ids[0], str(task.horizon), f"{task.score_0:.1f}", f"{task.score_100:.1f}", weights)
     return table

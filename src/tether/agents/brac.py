@@ -1,0 +1,111 @@
+"""BRAC (Wu, Tucker and Nachum 2019): an actor that pays for its divergence from a cloned behaviour policy.
+
+    D(s)            E[log pi(a|s) - log pi_b(a|s)],   a ~ pi(s):  the KL, by one sample
+    critic target   y = r + discount (1 - terminated) (min_i Qbar_i(s', a') - alpha_D D(s')),   in `brac-v` alone
+    actor loss      E[alpha_D D(s) - min_i Q_i(s, a)],   in both
+
+pi_b is the bonus: any that offers a log-probability, `density` unless another is named. Of the paper's divergences this is the KL
+in its primal form. Differs from the paper: one weight for all datasets, where the paper searches for each.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, ClassVar
+
+import jax
+import jax.numpy as jnp
+
+from tether.agents import soft
+from tether.agents.base import AgentTraits
+from tether.agents.soft import Drawn, SoftState
+from tether.bonuses.base import LOG_PROBABILITY, VALUE
+from tether.networks import Norm
+from tether.optimisation import ADAM, Optimiser
+from tether.policies.gaussian import SquashedGaussian
+from tether.settings import Amount, Share, ShareBelowOne, Size
+from tether.types import Batch, Key, Metrics, Penalty, Problem
+
+
+@dataclass(frozen=True)
+class BRACp:
+    """Every knob of the agent; the divergence is in the actor's loss alone."""
+
+    traits: ClassVar[AgentTraits] = AgentTraits(
+        policies=("online", "target"),
+        main_policy="online",
+        requires=frozenset({VALUE, LOG_PROBABILITY}),
+        usual_bonus="density",
+        reward_scaling="none",
+        holding_setting="divergence_weight",
+    )
+    in_the_value: ClassVar[bool] = False
+    temperature: ClassVar[float] = 1.0  # what the temperature tunes is not used: the divergence holds the entropy
+    target_entropy: ClassVar[float] = -1.0
+
+    divergence_weight: Amount = 1.0  # alpha_D
+    batch_size: Size = 256
+    hidden_sizes: tuple[Size, ...] = (256, 256)  # relu
+    critic_norm: Norm = "none"
+    learning_rate_actor: Amount = 1e-4
+    learning_rate_critic: Amount = 1e-3
+    discount: ShareBelowOne = 0.99  # gamma
+    target_mix: Share = 0.005  # share of the online weights mixed into the targets at each step
+    normalise_observations: bool = False
+    optimiser: Optimiser = ADAM
+
+    @property
+    def batch_shape(self) -> tuple[int, ...]:
+        return 1, self.batch_size
+
+    def init(self, key: Key, problem: Problem) -> SoftState:
+        return soft.start(self, key, problem)
+
+    def update(self, state: SoftState, batches: Batch, key: Key, penalty: Penalty) -> tuple[SoftState, Metrics]:
+        next_cost = partial(next_divergence, self, penalty)
+        return soft.update(self, state, batches, key, next_cost, partial(divergence, self, penalty, batches.observation[0]))
+
+    def policies(self, state: SoftState, penalty: Penalty) -> dict[str, SquashedGaussian]:
+        return soft.policies(state)
+
+    def value(self, state: SoftState, observation: jax.Array, action: jax.Array) -> jax.Array:
+        return state.critics.first(observation, action)
+
+
+@dataclass(frozen=True)
+class BRACv:
+    """The same with the divergence in the value too. Its settings are those above: nothing is inherited here."""
+
+    traits: ClassVar[AgentTraits] = BRACp.traits
+    in_the_value: ClassVar[bool] = True
+    temperature: ClassVar[float] = 1.0
+    target_entropy: ClassVar[float] = -1.0
+
+    divergence_weight: Amount = 1.0  # alpha_D
+    batch_size: Size = 256
+    hidden_sizes: tuple[Size, ...] = (256, 256)  # relu
+    critic_norm: Norm = "none"
+    learning_rate_actor: Amount = 1e-4
+    learning_rate_critic: Amount = 1e-3
+    discount: ShareBelowOne = 0.99  # gamma
+    target_mix: Share = 0.005  # share of the online weights mixed into the targets at each step
+    normalise_observations: bool = False
+    optimiser: Optimiser = ADAM
+
+    batch_shape = BRACp.batch_shape
+    init = BRACp.init
+    update = BRACp.update
+    policies = BRACp.policies
+    value = BRACp.value
+
+
+def next_divergence(agent: Any, behaviour: Any, batch: Batch, drawn: Drawn, key: Key) -> tuple[jax.Array, Metrics]:
+    found = drawn.log_probability - behaviour.log_probability(batch.next_observation, drawn.action)
+    return agent.divergence_weight * found * agent.in_the_value, {"critic/divergence": jnp.mean(found)}
+
+
+def divergence(agent: Any, behaviour: Any, observation: jax.Array, drawn: Drawn, key: Key) -> tuple[jax.Array, Metrics]:
+    found = drawn.log_probability - behaviour.log_probability(observation, drawn.action)
+    bonus = behaviour(observation, jax.lax.stop_gradient(drawn.action), key)  # told, not followed
+    return agent.divergence_weight * found, {"actor/divergence": jnp.mean(found), "actor/bonus": jnp.mean(bonus)}

@@ -1,0 +1,180 @@
+"""Updates per second of several processes at once, each on cores of its own: how should a machine's cores be shared out?
+
+A process is `python -m tether.benchmark.side_by_side JOB`. It compiles, then answers each line of its standard input with what
+it measured, so that processes begin each turn together, and two ways to share the cores can take turns.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from tether.cores import available_cores, pin, thread_limits
+from tether.errors import TetherError
+
+METHODS = (("td3", "cvae"), ("td3", "none"), ("td3-bc", "none"), ("bc", "none"), ("dqn", "none"))
+WARM_STEPS = 100  # of an epoch; even, for agents of two critic steps an update
+ROWS = 100_000
+
+
+@dataclass(frozen=True)
+class Sharing:
+    """One method, measured with the cores together and apart."""
+
+    agent: str
+    bonus: str
+    cores: int
+    together: list[float] = field(default_factory=list)  # steps/s of one process with every core, round by round
+    apart: list[float] = field(default_factory=list)  # of a process for each core, in total
+    together_cpu: list[float] = field(default_factory=list)  # steps a second that a core is busy with it
+    apart_cpu: list[float] = field(default_factory=list)
+
+    @property
+    def gain(self) -> float:
+        """Of apart over together: the median of the rounds' ratios."""
+        return _median_ratio(self.apart, self.together)
+
+    @property
+    def cpu_gain(self) -> float:
+        """The same for a second of a busy core. Others on the machine have no say in it, nor has the time in which threads wait
+        for each other, so that it is the least that is gained."""
+        return _median_ratio(self.apart_cpu, self.together_cpu)
+
+
+def compare(rounds: int, seconds: float) -> Iterator[Sharing]:
+    """Each method as soon as it is measured."""
+    cores = available_cores()
+    for agent, bonus in METHODS:
+        found = Sharing(agent, bonus, len(cores))
+        job = {"agent": {"name": agent}, "bonus": {"name": bonus}, "seconds": seconds}
+        with measuring(job, [cores]) as together, measuring(job, [[core] for core in cores]) as apart:
+            for _ in range(rounds):
+                for measure, rates, cpu in (
+                    (together, found.together, found.together_cpu),
+                    (apart, found.apart, found.apart_cpu),
+                ):
+                    answers = measure()
+                    rates.append(sum(answer["steps_per_second"] for answer in answers))
+                    cpu.append(statistics.mean(answer["steps_per_cpu_second"] for answer in answers))
+        yield found
+
+
+@contextmanager
+def measuring(job: dict[str, Any], cores: Sequence[Sequence[int]]) -> Iterator[Callable[[], list[dict[str, Any]]]]:
+    """A process for each group of cores; a call measures in all of them at the same time."""
+    with ExitStack() as stack:
+        processes = []
+        for group in cores:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "tether.benchmark.side_by_side", json.dumps(job | {"cores": list(group)})],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+                env=os.environ | thread_limits(len(group)),
+            )
+            processes.append(stack.enter_context(process))
+            stack.callback(process.kill)
+        for process in processes:
+            _answer(process)  # compiled and ready
+
+        def measure() -> list[dict[str, Any]]:
+            for process in processes:
+                print("go", file=process.stdin, flush=True)
+            return [_answer(process) for process in processes]
+
+        yield measure
+
+
+def _median_ratio(over: list[float], under: list[float]) -> float:
+    return statistics.median(one / other for one, other in zip(over, under, strict=True))
+
+
+def _answer(process: subprocess.Popen[str]) -> dict[str, Any]:
+    assert process.stdout is not None
+    line = process.stdout.readline()
+    if not line:
+        raise TetherError(f"a process that measures speed ended with code {process.wait()}")
+    return json.loads(line)
+
+
+def _serve(job: dict[str, Any]) -> None:
+    pin(job["cores"])
+    began = time.perf_counter()
+
+    from tether.agents import AGENTS, critic_steps
+    from tether.benchmark.speed import SPEC
+    from tether.bonuses import BONUSES, FrozenBonus
+    from tether.settings import from_named
+    from tether.training.loop import agent_epoch, fresh_state, learn, run_keys
+    from tether.training.sources import Rows
+    from tether.types import Problem, discrete_spec, spec_from_json
+
+    agent, bonus = from_named(job["agent"], AGENTS, "agent"), from_named(job["bonus"], BONUSES, "bonus")
+    continuous = "continuous" in agent.traits.actions
+    spec = spec_from_json(job["spec"]) if "spec" in job else SPEC if continuous else discrete_spec(SPEC.observation_size, 6)
+    rows = Rows(_random_rows(spec))
+    key_init, key = run_keys(0)
+    key_bonus, key_fit = run_keys(1)
+    problem = Problem(spec, rows.sample())
+    penalty = FrozenBonus(bonus, bonus.frozen(fresh_state(bonus, key_bonus, problem)), spec)
+    loops = {
+        "steps_per_second": learn(
+            agent,
+            fresh_state(agent, key_init, problem),
+            rows,
+            key,
+            end=2**31 - 1,
+            epoch_steps=WARM_STEPS,
+            stride=critic_steps(agent),
+            given=(penalty,),
+            compiled=agent_epoch,
+        )
+    }
+    if bonus.steps and job.get("fit"):
+        fresh = fresh_state(bonus, run_keys(2)[0], problem)
+        loops["fit_steps_per_second"] = learn(bonus, fresh, rows, key_fit, end=2**31 - 1, epoch_steps=WARM_STEPS)
+    for loop in loops.values():
+        next(loop)  # compiles
+    print(json.dumps({"start_seconds": time.perf_counter() - began}), flush=True)
+    for _ in sys.stdin:
+        answer: dict[str, float] = {}
+        for name, loop in loops.items():
+            answer |= _rates(name, loop, job["seconds"])
+        print(json.dumps(answer), flush=True)
+
+
+def _rates(name: str, loop: Iterator[Any], seconds: float) -> dict[str, float]:
+    """Steps a second, over at least so many seconds. Metrics come to the host after each epoch, so all of it is done."""
+    began, busy, epochs = time.perf_counter(), time.process_time(), 0
+    while time.perf_counter() - began < seconds:
+        next(loop)
+        epochs += 1
+    steps = epochs * WARM_STEPS
+    rates = {name: steps / (time.perf_counter() - began)}
+    return rates | {name.replace("per_second", "per_cpu_second"): steps / (time.process_time() - busy)}
+
+
+def _random_rows(spec: Any) -> Any:
+    """What is in the rows does not matter to the speed."""
+    import numpy as np
+
+    from tether.types import Batch, row_shapes
+
+    random = np.random.default_rng(0)
+    columns = [random.random((ROWS, *shape), dtype=np.float32) for shape in row_shapes(spec)]
+    rows = Batch(*columns)._replace(terminated=np.zeros(ROWS, np.float32))
+    if spec.discrete:
+        rows = rows._replace(action=np.eye(spec.action_size, dtype=np.float32)[random.integers(spec.action_size, size=ROWS)])
+    return rows
+
+
+if __name__ == "__main__":
+    _serve(json.loads(sys.argv[1]))

@@ -1,0 +1,78 @@
+"""`tether sweep`: many runs from one plan; `tether sweep status`: how far they are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+
+def sweep(
+    plan: Path,
+    /,
+    dry_run: bool = False,
+    workers: int | None = None,
+    threads: int | None = None,
+    out: Path | None = None,
+    retry: bool = False,
+) -> None:
+    """Make all runs of a plan, as many side by side as there are cores.
+
+    Run the same command again and it makes what is missing: finished runs are left alone, interrupted ones go on from their
+    last checkpoint, failed ones are tried again. A fit of a bonus is made once and shared.
+
+    Examples:
+        tether sweep plans/quick.toml --dry-run
+        tether sweep plans/quick.toml
+        tether sweep status plans/quick.toml
+        tether sweep plans/paper-table.toml --workers 8 --threads 2 --out /data/paper-table
+        tether report runs/quick
+
+    Args:
+        plan: A TOML file; docs/sweep.md lists its keys.
+        dry_run: Print the runs, the fits they share and the time they will take here, and stop. Measures the speed once, for
+            some 20 seconds for each kind of run.
+        workers: Runs side by side. Default: as many as the cores allow.
+        threads: Of each run, which gets that many cores. Default: one, which makes the most updates a second in all.
+        out: The folder of the runs, in place of the plan's.
+        retry: Try again what has diverged, too. It will again, unless the version or the number of threads is another.
+    """
+    from tether.errors import TetherError
+    from tether.sweep.account import plan_lines, winner_lines
+    from tether.sweep.estimate import estimate
+    from tether.sweep.head import carry_out, failures, open_sweep
+    from tether.sweep.pool import share_out
+
+    slots = share_out(workers, threads)
+    found = open_sweep(plan, out)
+    if dry_run:
+        print("\n".join(plan_lines(found, estimate(found, slots))))
+        return
+    found = carry_out(found, slots, retry=retry)
+    for line in winner_lines(found):
+        print(line)
+    failed = failures(found)
+    if failed:
+        name, known = failed[0]
+        more = f" (and {len(failed) - 1} more: tether sweep status {plan})" if len(failed) > 1 else ""
+        raise TetherError(f"{len(failed)} of {len(found.runs)} runs failed: {name}: {known.reason}{more}")
+    print(f"{found.plan.name}: all {len(found.runs)} runs are done; tether report {found.plan.out}")
+
+
+def status(plan: Path, /, out: Path | None = None) -> None:
+    """How far a sweep is: done, running, failed with the reason, time left.
+
+    Examples:
+        tether sweep status plans/quick.toml
+
+    Args:
+        plan: The plan of the sweep, which may be running.
+        out: The folder of the runs, if the sweep was given another than the plan's.
+    """
+    from tether.sweep.account import status_lines, winner_lines
+    from tether.sweep.estimate import estimate
+    from tether.sweep.head import open_sweep
+    from tether.sweep.pool import share_out
+
+    found = open_sweep(plan, out)
+    now = found.records.now() or {}
+    left = estimate(found, share_out(now.get("workers"), now.get("threads")), measure=False)
+    print("\n".join([*status_lines(found, left), *winner_lines(found)]))

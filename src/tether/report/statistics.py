@@ -1,0 +1,144 @@
+"""Methods over many tasks and seeds in a few numbers that say how sure they are, after Agarwal et al. (2021), by `rliable`.
+
+A method is an agent with a bonus. Runs are resampled within their task (a stratified bootstrap), so intervals are about other
+seeds on the same tasks and not about other tasks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import permutations
+
+import numpy as np
+
+from tether.errors import TetherError
+from tether.report.tables import COLUMNS, run_row
+from tether.runs.reading import Run
+
+RESAMPLES = 2_000
+PACKAGE = "tether report --statistics needs the package rliable; pip install 'tether-rl[stats]' brings it"
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A number, and where 95 % of the resampled ones lie."""
+
+    value: float
+    low: float
+    high: float
+
+    def spell(self, digits: int = 1) -> str:
+        return f"{self.value:.{digits}f} [{self.low:.{digits}f}, {self.high:.{digits}f}]"
+
+
+@dataclass(frozen=True)
+class Scores:
+    """What is compared: of every method, as many seeds on the same tasks."""
+
+    tasks: tuple[str, ...]
+    by_method: dict[str, np.ndarray]  # (seeds, tasks)
+    left_out: list[str] = field(default_factory=list)  # what was not used, in words
+
+
+def collect_scores(runs: Sequence[Run], score: str = "last", policy: str | None = None) -> Scores:
+    """The scores of finished runs by method, on the tasks that all methods have, with as many seeds on each as on the least."""
+    if score not in COLUMNS:
+        raise TetherError(f"there is no score {score!r}; there is: {', '.join(COLUMNS)}")
+    found: dict[str, dict[str, dict[int, float]]] = {}
+    places: dict[tuple[str, str, int], Run] = {}
+    units = set()
+    for run in runs:
+        assert run.result is not None
+        method, task, seed = _method(run), str(run.result["dataset"]["name"]), int(run.config["seed"])
+        row = run_row(method, run, policy)
+        if not row.scores:
+            raise TetherError(f"run {run.path} was not evaluated, so it has no score")
+        other = places.setdefault((method, task, seed), run)
+        if other is not run:
+            raise TetherError(
+                f"{other.path} and {run.path} are both {method} on {task} with seed {seed}; name folders that hold one setting "
+                f"of a method, such as the final runs of a sweep"
+            )
+        units.add(run.result.get("score_unit"))
+        found.setdefault(method, {}).setdefault(task, {})[seed] = row.scores[COLUMNS[score]].mean
+    every = sorted({task for tasks in found.values() for task in tasks})
+    tasks = [task for task in every if all(task in mine for mine in found.values())]
+    if not tasks:
+        raise TetherError(f"no task has a run of each of {', '.join(found)}; there is nothing to compare")
+    if len(tasks) > 1 and units != {"normalised"}:
+        raise TetherError("returns of different tasks have no common mean; statistics over several tasks need normalised scores")
+    left_out = [f"{task}: not every method has a run on it" for task in every if task not in tasks]
+    by_method = {}
+    for method, mine in found.items():
+        number = min(len(mine[task]) for task in tasks)
+        dropped = sum(len(mine[task]) - number for task in tasks)
+        if dropped:
+            left_out.append(f"{dropped} runs of {method}: some tasks have {number} seeds only")
+        by_method[method] = np.array([[mine[task][seed] for seed in sorted(mine[task])[:number]] for task in tasks]).T
+    return Scores(tuple(tasks), by_method, left_out)
+
+
+def interquartile_means(scores: Scores) -> dict[str, Interval]:
+    """The mean of the middle half of all runs of a method: of less noise than the median, and not ruled by one task."""
+    library, metrics = _rliable()
+    with _fixed_draws():
+        points, intervals = library.get_interval_estimates(
+            scores.by_method, lambda values: np.array([metrics.aggregate_iqm(values)]), reps=RESAMPLES
+        )
+    return {name: _interval(points[name], intervals[name]) for name in scores.by_method}
+
+
+def improvements(scores: Scores) -> dict[tuple[str, str], Interval]:
+    """How probable it is that a run of the one method is better than one of the other, on a task taken at random."""
+    library, metrics = _rliable()
+    pairs = list(permutations(scores.by_method, 2))
+    given = {f"{number}": tuple(scores.by_method[name] for name in pair) for number, pair in enumerate(pairs)}
+    if not given:
+        return {}
+    with _fixed_draws():
+        points, intervals = library.get_interval_estimates(
+            given, lambda one, other: np.array([metrics.probability_of_improvement(one, other)]), reps=RESAMPLES
+        )
+    return {pair: _interval(points[str(number)], intervals[str(number)]) for number, pair in enumerate(pairs)}
+
+
+def statistics_lines(scores: Scores) -> tuple[list[list[str]], list[list[str]]]:
+    """Two tables, with their headings: the methods, and each against the others."""
+    means = interquartile_means(scores)
+    methods = [["method", "runs", "interquartile mean [95 %]", "mean"]]
+    for name, values in sorted(scores.by_method.items(), key=lambda item: -means[item[0]].value):
+        methods.append([name, f"{values.shape[1]} x {values.shape[0]}", means[name].spell(), f"{values.mean():.1f}"])
+    pairs = [["better than", "probability [95 %]"]]
+    for (one, other), found in improvements(scores).items():
+        pairs.append([f"{one} than {other}", found.spell(2)])
+    return methods, pairs
+
+
+def _method(run: Run) -> str:
+    agent, bonus = (str(run.config.get(part, {}).get("name")) for part in ("agent", "bonus"))
+    return f"{agent}-{bonus}"
+
+
+def _interval(point: np.ndarray, interval: np.ndarray) -> Interval:
+    return Interval(float(point[0]), float(interval[0, 0]), float(interval[1, 0]))
+
+
+def _rliable():  # type: ignore[no-untyped-def]
+    try:
+        from rliable import library, metrics
+    except ImportError as error:
+        raise TetherError(PACKAGE) from error
+    return library, metrics
+
+
+@contextmanager
+def _fixed_draws() -> Iterator[None]:
+    """The same resamples for the same runs. rliable draws from NumPy's global generator, whatever it is given."""
+    before = np.random.get_state()
+    np.random.seed(0)
+    try:
+        yield
+    finally:
+        np.random.set_state(before)

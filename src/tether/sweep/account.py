@@ -1,0 +1,111 @@
+"""A sweep in words: what it will do, how far it is, what was chosen."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+from tether.sweep.choosing import Winner, number_of_final_runs
+from tether.sweep.estimate import Estimate
+from tether.sweep.expansion import PlannedRun
+from tether.sweep.head import Sweep
+from tether.sweep.pool import clock
+from tether.sweep.records import DONE, FAILED, RUNNING, WAITING, counted
+
+
+def plan_lines(sweep: Sweep, left: Estimate | None) -> list[str]:
+    """The runs, those of all seeds on one line, the fits they share, and the time they will take."""
+    plan, runs = sweep.plan, sweep.runs
+    lines = [f"{plan.name}: {len(runs)} runs in {plan.out} ({counted(sweep.known)})"]
+    for name, seeds in _by_seeds(runs).items():
+        steps = seeds[0].config.training.steps
+        lines.append(f"  {name}  {steps:,} steps, seeds {', '.join(str(run.config.seed) for run in seeds)}")
+    fits = Counter(run.fit for run in runs if run.fit)
+    first = {run.fit: run for run in reversed(runs)}
+    lines.append(f"fits: {len(fits)}, each made once" if fits else "fits: none to make")
+    for fit, number in fits.items():
+        run = first[fit]
+        lines.append(f"  {run.bonus} on {run.data.name}  {run.config.bonus.steps:,} steps, for {number} runs")
+    if plan.final_seeds and sweep.winners is None:
+        number = number_of_final_runs(plan, runs)
+        lines.append(
+            f"then: {number} final runs, of seeds {', '.join(map(str, plan.final_seeds))} with the settings chosen by then"
+        )
+    if left is not None:
+        lines.append(f"time: {time_line(left)}")
+        parts = {"training": left.runs, "fits": left.fits, "evaluations at most": left.evaluations, "starting": left.starts}
+        lines.append(f"  of it: {', '.join(f'{name} {seconds / left.total:.0%}' for name, seconds in parts.items())}")
+    missing = [data for data in sweep.datasets if data.missing]
+    if missing:
+        others = "".join(f", {data.name}" for data in missing[1:])
+        lines.append(f"missing: {missing[0].missing}" + (f"; the same for{others[1:]}" if others else ""))
+    return lines
+
+
+def time_line(left: Estimate) -> str:
+    """`1:30:00 by 2 workers of 1 thread each; 3.0 core-hours`."""
+    return f"{clock(left.seconds)} by {left.slots}; {left.core_hours:,.1f} core-hours"
+
+
+def status_lines(sweep: Sweep, left: Estimate | None) -> list[str]:
+    """One line a run, those that need a look first; then the whole."""
+    lines = []
+    by_state = {state: [run for run in sweep.runs if sweep.known[run.name].state == state] for state in (FAILED, RUNNING, DONE)}
+    for run in by_state[DONE]:
+        lines.append(f"{DONE:8} {run.name}{_score(sweep, run)}")
+    for run in by_state[RUNNING]:
+        step = sweep.known[run.name].step
+        how_far = f"step {step:,} of {run.config.training.steps:,}" if step else "reading, fitting or waiting for a fit"
+        lines.append(f"{RUNNING:8} {run.name}: {how_far}")
+    for run in by_state[FAILED]:
+        known = sweep.known[run.name]
+        lines.append(f"{FAILED:8} {run.name}: {known.reason}; log: {sweep.records.log(run)}")
+    waiting = [run for run in sweep.runs if sweep.known[run.name].state == WAITING]
+    begun = [run for run in waiting if sweep.known[run.name].step]
+    lines += [f"{WAITING:8} {run.name}, at step {sweep.known[run.name].step:,}" for run in begun]
+    head = "running" if sweep.records.now() else "not running"
+    lines.append(f"{sweep.plan.name}: {counted(sweep.known)}; {head}")
+    if sweep.plan.final_seeds and sweep.winners is None:
+        lines.append(f"then: {number_of_final_runs(sweep.plan, sweep.runs)} final runs with the settings chosen by then")
+    if any(known.state != DONE for known in sweep.known.values()):
+        unknown = f"not known; tether sweep {sweep.plan.path} --dry-run measures the speed here"
+        lines.append(f"time left: {unknown if left is None else time_line(left)}")
+    return lines
+
+
+def winner_lines(sweep: Sweep) -> list[str]:
+    """What was chosen, by what, and what it cost."""
+    choice = sweep.plan.choose
+    if choice is None or not sweep.winners:
+        return []
+    lines = []
+    for winner in sweep.winners:
+        if winner.variant is None:
+            lines.append(f"chosen   {winner.method} on {winner.scope}: nothing, since every variant has a run that diverged")
+        elif winner.scores:
+            lines.append(f"chosen   {winner.method} on {winner.scope}: {winner.variant} ({_ranking(winner)})")
+    if lines:
+        episodes = sum(winner.episodes for winner in sweep.winners)
+        seeds = ", ".join(map(str, choice.seeds))
+        by = choice.by.replace("_", " ")
+        policy = f" of policy {choice.policy}" if choice.policy else ""
+        lines.append(f"chosen by the {by} score{policy} of seeds {seeds}; that took {episodes:,} episodes in the environment")
+    return lines
+
+
+def _ranking(winner: Winner, most: int = 3) -> str:
+    ranked = sorted(winner.scores.items(), key=lambda item: -item[1])
+    shown = ", ".join(f"{name} {score:.1f}" for name, score in ranked[:most])
+    return f"{shown}, …" if len(ranked) > most else shown
+
+
+def _score(sweep: Sweep, run: PlannedRun) -> str:
+    score = (sweep.known[run.name].result or {}).get("score")
+    return f": last {score['last']['mean']:.1f} ± {score['last']['std']:.1f}" if score else ""
+
+
+def _by_seeds(runs: Iterable[PlannedRun]) -> dict[str, list[PlannedRun]]:
+    found: dict[str, list[PlannedRun]] = {}
+    for run in runs:
+        found.setdefault(run.name.rpartition("/")[0], []).append(run)
+    return found

@@ -1,0 +1,77 @@
+"""The whole of a sweep: what is asked for, what is there already, and everything else carried out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tether import storage
+from tether.errors import TetherError
+from tether.sweep.choosing import Winner, final_runs, find_winners
+from tether.sweep.expansion import Data, PlannedRun, expand, find_data
+from tether.sweep.plan import Plan, read_plan
+from tether.sweep.pool import Pool, Say, Slots
+from tether.sweep.records import DIVERGED, DONE, FAILED, Known, Records, counted
+from tether.training.interrupt import stop_on_interrupt
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """A plan with its runs, and what is known of them."""
+
+    plan: Plan
+    datasets: tuple[Data, ...]
+    runs: list[PlannedRun]  # the final ones too, once they are decided
+    known: dict[str, Known]
+    winners: list[Winner] | None = None  # None: not decided yet, or nothing to decide
+
+    @property
+    def records(self) -> Records:
+        return Records(self.plan.out)
+
+
+def open_sweep(path: Path, out: Path | None = None) -> Sweep:
+    """Read the plan and look at what there is of it. Nothing is written."""
+    plan = read_plan(path, out)
+    datasets = find_data(plan)
+    return look(plan, datasets)
+
+
+def look(plan: Plan, datasets: tuple[Data, ...]) -> Sweep:
+    runs = expand(plan, datasets)
+    records = Records(plan.out)
+    known = records.look_at_all(runs)
+    winners = find_winners(plan, runs, known) if plan.choose else None
+    if winners and plan.final_seeds:
+        final = final_runs(plan, datasets, winners)
+        known |= records.look_at_all(final)
+        runs = runs + final
+    return Sweep(plan, datasets, runs, known, winners)
+
+
+def carry_out(sweep: Sweep, slots: Slots, say: Say = print, show: bool = True, retry: bool = False) -> Sweep:
+    """Make every run that is missing, then the final ones. A run that diverged is left, unless `retry`."""
+    missing = [data for data in sweep.datasets if data.missing]
+    if missing:
+        more = f" (and {len(missing) - 1} more datasets)" if len(missing) > 1 else ""
+        raise TetherError(f"{sweep.plan.path}: {missing[0].missing}{more}")
+    with storage.exclusive(sweep.records.folder), stop_on_interrupt() as stop:
+        tried: set[str] = set()
+        while True:
+            todo = [run for run in sweep.runs if run.name not in tried and _is_to_do(sweep.known[run.name], retry)]
+            if not todo:
+                return sweep
+            done_steps = sum(known.step for known in sweep.known.values() if known.state == DONE)
+            say(f"{sweep.plan.name}: {counted(sweep.known)}; {len(todo)} to do by {slots}")
+            Pool(sweep.records, slots, stop, say, show).carry_out(todo, sweep.plan.name, done_steps)
+            tried |= {run.name for run in todo}
+            sweep = look(sweep.plan, sweep.datasets)  # which may have decided on final runs
+
+
+def _is_to_do(known: Known, retry: bool) -> bool:
+    return known.state != DONE and (retry or known.kind != DIVERGED)
+
+
+def failures(sweep: Sweep) -> Sequence[tuple[str, Known]]:
+    return [(name, known) for name, known in sweep.known.items() if known.state == FAILED]

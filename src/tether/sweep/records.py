@@ -1,0 +1,131 @@
+"""What is known of a plan's runs, on disk only: so that any process can tell, and nothing is lost with the one that knew.
+
+A run folder tells itself whether it is done or how far it is. Beside the runs, in the plan's folder, is `_sweep`:
+
+logs/RUN.log      what the run's process said
+failed/RUN.json   why it failed; gone once it is done
+now.json          what the head is doing, true while it holds the folder
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tether import storage
+from tether.errors import TetherError
+from tether.locks import is_held
+from tether.runs.identity import find_result
+from tether.sweep.expansion import PlannedRun
+
+FOLDER = "_sweep"
+DONE, RUNNING, FAILED, WAITING = "done", "running", "failed", "waiting"
+DIVERGED = "diverged"  # a failure that would come again: the same numbers make the same run
+TAIL = 65_536  # bytes at the end of metrics.jsonl that hold its last line of training
+
+
+@dataclass(frozen=True)
+class Known:
+    """Of one run."""
+
+    state: str
+    step: int = 0  # of the last line of training
+    reason: str = ""  # of a failure
+    kind: str = ""  # of a failure
+    result: dict[str, Any] | None = None  # of a run that is done
+
+
+class Records:
+    """The files of one plan's folder."""
+
+    def __init__(self, out: Path) -> None:
+        self.out, self.folder = out, out / FOLDER
+
+    def log(self, run: PlannedRun) -> Path:
+        return self.folder / "logs" / f"{run.name}.log"
+
+    def failure(self, run: PlannedRun) -> Path:
+        return self.folder / "failed" / f"{run.name}.json"
+
+    def fail(self, run: PlannedRun, kind: str, reason: str) -> None:
+        """A disk so full that not even this can be written leaves the run undone, which is true too."""
+        with suppress(TetherError):
+            storage.write_json(self.failure(run), {"run": run.name, "kind": kind, "reason": reason, "log": str(self.log(run))})
+
+    def forget_failure(self, run: PlannedRun) -> None:
+        with suppress(OSError):
+            self.failure(run).unlink(missing_ok=True)
+
+    def say_now(self, workers: int, threads: int, running: Sequence[str]) -> None:
+        with suppress(TetherError):
+            now = {"pid": os.getpid(), "workers": workers, "threads": threads, "running": list(running)}
+            storage.write_json(self.folder / "now.json", now)
+
+    def now(self) -> dict[str, Any] | None:
+        """What the head is doing; None where there is none."""
+        if not is_held(self.folder):
+            return None
+        try:
+            found = storage.read_json(self.folder / "now.json")
+        except TetherError:
+            return None
+        return found if isinstance(found, dict) else None
+
+    def look(self, run: PlannedRun, running: Sequence[str] = ()) -> Known:
+        """What is known of a run; `running` are the names of those that the head says it has started."""
+        result = finished(run)
+        if result is not None:
+            return Known(DONE, run.config.training.steps, result=result)
+        step = last_step(run.folder)
+        if run.name in running or is_held(run.folder):
+            return Known(RUNNING, step)
+        place = self.failure(run)
+        if place.exists():
+            found = storage.read_json(place)
+            return Known(FAILED, step, str(found.get("reason")), str(found.get("kind")))
+        return Known(WAITING, step)
+
+    def look_at_all(self, runs: Sequence[PlannedRun]) -> dict[str, Known]:
+        running = (self.now() or {}).get("running", [])
+        return {run.name: self.look(run, running) for run in runs}
+
+
+def finished(run: PlannedRun) -> dict[str, Any] | None:
+    """The result of a run that is done. A folder that holds another run is an error."""
+    if not run.data.sha256:  # the data is not here to be compared
+        path = run.folder / "result.json"
+        return storage.read_json(path) if path.exists() else None
+    try:
+        return find_result(run.folder, run.config, run.data.sha256)
+    except TetherError as error:
+        raise TetherError(str(error).replace("choose another --run-dir", "choose another --out or another name")) from error
+
+
+def last_step(folder: Path) -> int:
+    """How far the training in a run folder has come, by the last whole line that tells."""
+    try:
+        with open(folder / "metrics.jsonl", "rb") as file:
+            file.seek(max(0, file.seek(0, os.SEEK_END) - TAIL))
+            lines = file.read().split(b"\n")
+    except OSError:
+        return 0
+    for line in reversed(lines[:-1]):  # what follows the last line break is not whole
+        try:
+            record = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(record, dict) and "step" in record:
+            return int(record["step"])
+    return 0
+
+
+def counted(known: dict[str, Known]) -> str:
+    """`3 done, 2 running, 1 failed, 6 waiting`."""
+    states = Counter(one.state for one in known.values())
+    return ", ".join(f"{states[state]} {state}" for state in (DONE, RUNNING, FAILED, WAITING) if states[state]) or "no runs"

@@ -1,0 +1,61 @@
+"""IQL by hand: the expectile, the weights of the actor, and the likelihood; and that it values no action but recorded ones."""
+
+from __future__ import annotations
+
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from problems import constant_reward, go_on, initial_state, small
+
+from tether import IQL
+from tether.agents.iql import Clone, actor_loss, advantage_weight, expectile_loss
+from tether.networks import MLP
+from tether.policies import Deterministic
+from tether.types import Batch
+
+MEAN = Deterministic(MLP((jnp.zeros((1, 1)),), (jnp.array([0.0]),), None, ("tanh",)), (-1.0,), (3.0,))  # always 1
+COLUMN = jnp.array([[1.0], [7.0]])
+BATCH = Batch(COLUMN, jnp.array([[1.0], [3.0]]), jnp.zeros(2), COLUMN, jnp.zeros(2))
+
+
+def test_the_expectile_weighs_what_is_above_more():
+    np.testing.assert_allclose(expectile_loss(jnp.array([2.0, -2.0, 0.0]), 0.7), [2.8, 1.2, 0.0], rtol=1e-6)
+
+
+def test_the_minimum_is_the_expectile():
+    """Of 0 and 1 in equal number, the 0.7-expectile m has 0.7 (1 - m) = 0.3 m, so m = 0.7."""
+    values = np.linspace(0.0, 1.0, 1001)
+    losses = [float(jnp.mean(expectile_loss(jnp.array([0.0, 1.0]) - value, 0.7))) for value in values[::10]]
+    assert values[::10][int(np.argmin(losses))] == pytest.approx(0.7)
+
+
+def test_an_advantage_weighs_by_its_exponential_up_to_a_hundred():
+    found = advantage_weight(jnp.array([0.0, 0.5, -1.0, 50.0]), 3.0)
+    np.testing.assert_allclose(found, [1.0, math.exp(1.5), math.exp(-3.0), 100.0], rtol=1e-5)
+
+
+def test_the_actor_s_loss_by_hand():
+    # Log-std 0 in half ranges of 2: distances 0 and 1, log-probabilities -c and -0.5 - c with c = 0.5 log 2 pi.
+    c = 0.5 * math.log(2 * math.pi)
+    agent, actor = IQL(bonus_weight_actor=0.5), Clone(MEAN, jnp.zeros(1))
+    loss, _ = actor_loss(agent, actor, BATCH, jnp.array([2.0, 4.0]), jax.random.key(0), lambda seen, action, key: seen[:, 0])
+    assert float(loss) == pytest.approx((2.0 * c + 4.0 * (0.5 + c)) / 2 + 0.5 * 4.0, rel=1e-5)
+
+
+def test_what_the_policy_would_do_next_is_never_valued():
+    """Another actor, the same critics after an update: nothing but recorded actions is in their targets."""
+    agent, rows = small(IQL), constant_reward()
+    ends = []
+    for shift in (0.0, 3.0):
+        state = initial_state(agent)
+        biases = (*state.actor.mean.network.biases[:-1], state.actor.mean.network.biases[-1] + shift)
+        network = MLP(state.actor.mean.network.weights, biases, None, state.actor.mean.network.activations)
+        state = state._replace(
+            actor=Clone(Deterministic(network, state.actor.mean.low, state.actor.mean.high), state.actor.log_std)
+        )
+        ends.append(go_on(agent, state, rows)[0])
+    jax.tree.map(np.testing.assert_array_equal, ends[0].critics, ends[1].critics)
+    assert not np.array_equal(ends[0].actor.mean.network.biases[-1], ends[1].actor.mean.network.biases[-1])

@@ -1,0 +1,73 @@
+"""SAC, CQL and BRAC by hand: one observation, one action in [-1, 1], linear networks with weights set by hand."""
+
+from __future__ import annotations
+
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from tether import CQL, SAC, BRACp, BRACv
+from tether.agents import brac, cql, sac
+from tether.agents.soft import Drawn
+from tether.networks import MLP, Critics
+from tether.policies import SquashedGaussian
+from tether.types import Batch
+
+KEY = jax.random.key(0)
+COLUMN = jnp.array([[1.0], [7.0]])
+BATCH = Batch(COLUMN, jnp.zeros((2, 1)), jnp.zeros(2), COLUMN, jnp.zeros(2))
+DRAWN = Drawn(jnp.array([[0.5], [-0.5]]), jnp.array([-1.0, -3.0]))
+
+
+class Behaviour:
+    """A penalty of 10 a^2 whose log-probability is s."""
+
+    def __call__(self, observation: jax.Array, action: jax.Array, key: jax.Array) -> jax.Array:
+        return 10.0 * jnp.square(action[:, 0])
+
+    def log_probability(self, observation: jax.Array, action: jax.Array) -> jax.Array:
+        return observation[:, 0]
+
+
+def test_what_sac_pays_by_hand():
+    agent, temperature = SAC(bonus_weight_actor=0.5, bonus_weight_critic=2.0), jnp.asarray(0.25)
+    # The bonus is 2.5 for both. Next: 0.25 log pi + 2 * 2.5; here: 0.25 log pi + 0.5 * 2.5.
+    cost, told = sac.next_entropy_and_bonus(agent, Behaviour(), temperature, BATCH, DRAWN, KEY)
+    np.testing.assert_allclose(cost, [4.75, 4.25])
+    assert float(told["critic/bonus"]) == pytest.approx(2.5)
+    cost, _ = sac.entropy_and_bonus(agent, Behaviour(), temperature, COLUMN, DRAWN, KEY)
+    np.testing.assert_allclose(cost, [1.0, 0.5])
+
+
+@pytest.mark.parametrize(
+    ("agent", "next_cost"), [(BRACp(divergence_weight=0.5), [0.0, 0.0]), (BRACv(divergence_weight=0.5), [-1.0, -5.0])]
+)
+def test_what_brac_pays_by_hand(agent, next_cost):
+    # log pi - log pi_b = (-1 - 1, -3 - 7) = (-2, -10); half of that in the actor, and in the value of brac-v alone.
+    np.testing.assert_allclose(brac.divergence(agent, Behaviour(), COLUMN, DRAWN, KEY)[0], [-1.0, -5.0])
+    cost, told = brac.next_divergence(agent, Behaviour(), BATCH, DRAWN, KEY)
+    np.testing.assert_allclose(cost, next_cost)
+    assert float(told["critic/divergence"]) == pytest.approx(-6.0)
+
+
+def test_the_conservative_gap_by_hand():
+    # Q = s + 2 a. At s = 1: proposals 0 and 0.5 with densities 1/2 and 1/4: log(e^1 * 2 + e^2 * 4) - Q(recorded) = ... - 1.
+    critics = Critics((MLP((jnp.array([[1.0], [2.0]]),), (jnp.zeros(1),), None, ("none",)),))
+    proposals = cql.Proposals(jnp.array([[[0.0]], [[0.5]]]), jnp.log(jnp.array([[0.5], [0.25]])))
+    gap = cql.conservative_gap(critics, jnp.array([[1.0]]), proposals, jnp.array([[1.0]]))
+    np.testing.assert_allclose(gap, [[math.log(2 * math.e + 4 * math.e**2) - 1.0]], rtol=1e-5)
+
+
+def test_the_gap_of_a_flat_q_is_the_volume_of_the_actions():
+    """The log of the integral of exp(Q) is Q + log(volume), whatever the proposals, as each is divided by its density."""
+    actor = SquashedGaussian(MLP((jnp.zeros((1, 2)),), (jnp.array([0.3, -0.5]),), None, ("none",)), (-1.0,), (3.0,))
+    flat = Critics((MLP((jnp.zeros((2, 1)),), (jnp.array([5.0]),), None, ("none",)),))
+    observation = jnp.zeros((200, 1))
+    proposals = cql.propose(CQL(sampled_actions=500), actor, observation, observation, KEY)
+    assert proposals.action.shape == (1500, 200, 1)
+    np.testing.assert_allclose(proposals.log_density[:500], -math.log(4.0))
+    gap = cql.conservative_gap(flat, observation, proposals, jnp.full((1, 200), 5.0))
+    np.testing.assert_allclose(np.mean(gap), math.log(1500 * 4.0), atol=0.1)

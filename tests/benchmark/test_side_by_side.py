@@ -1,0 +1,43 @@
+"""Processes that measure at the same time, on cores of their own."""
+
+from __future__ import annotations
+
+import pytest
+
+from tether.benchmark.side_by_side import Sharing, measuring
+from tether.cores import available_cores, thread_limits
+from tether.errors import TetherError
+
+
+def test_the_gain_is_the_median_of_the_rounds_ratios():
+    # 120 / 100, 180 / 100 and 130 / 100: a round in which the machine was busy moves it little.
+    assert Sharing("td3", "cvae", 2, [100.0, 100.0, 100.0], [120.0, 180.0, 130.0]).gain == pytest.approx(1.3)
+
+
+def test_a_process_measures_an_agent_and_a_fit():
+    small = {"hidden_sizes": [16, 16], "batch_size": 32}
+    job = {"agent": {"name": "bc", **small}, "bonus": {"name": "cvae", **small}, "seconds": 0.05, "fit": True}
+    with measuring(job, [available_cores()[:1]]) as measure:
+        for answers in (measure(), measure()):
+            assert len(answers) == 1
+            for answer in answers:
+                names = {"steps_per_second", "steps_per_cpu_second", "fit_steps_per_second", "fit_steps_per_cpu_second"}
+                assert set(answer) == names
+                assert min(answer.values()) > 10
+
+
+def test_a_process_that_cannot_measure_is_an_error(capfd: pytest.CaptureFixture[str]):
+    job = {"agent": {"name": "bc"}, "bonus": {"name": "nothing"}, "seconds": 0.05}
+    with (
+        pytest.raises(TetherError, match=r"^a process that measures speed ended with code 1$"),
+        measuring(job, [available_cores()[:1]]),
+    ):
+        pass
+    assert "no bonus 'nothing'" in capfd.readouterr().err
+
+
+def test_one_thread_takes_no_pool_and_keeps_the_flags_that_are_set(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("XLA_FLAGS", "--mine=1")
+    assert thread_limits(1)["XLA_FLAGS"] == "--mine=1 --xla_cpu_multi_thread_eigen=false"
+    assert "XLA_FLAGS" not in thread_limits(2)
+    assert thread_limits(2)["OMP_NUM_THREADS"] == "2"

@@ -1,0 +1,104 @@
+"""Statistics over tasks and seeds, on scores whose answers are worked out by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tether import cli
+from tether.errors import TetherError
+from tether.report import statistics
+from tether.report.statistics import Scores, collect_scores, improvements, interquartile_means, statistics_lines
+from tether.runs.reading import Run
+
+
+@pytest.fixture(autouse=True)
+def fewer_resamples(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(statistics, "RESAMPLES", 100)
+
+
+def make(make_run: Callable[..., Run], agent: str, task: str, seed: int, last: float, unit: str = "normalised") -> Run:
+    config = {"agent": {"name": agent}, "bonus": {"name": "none"}, "seed": seed, "evaluation": {"policy": "online"}}
+    score = {"last": {"mean": last, "std": 1.0}, "last_ten": {"mean": last / 10, "std": 1.0}}
+    result = {"dataset": {"name": task, "env_id": None}, "score": score, "score_by_policy": {"online": score}, "score_unit": unit}
+    return make_run(name=f"{agent}/{task}/s{seed}", config=config, result=result)
+
+
+# Scores
+
+
+def test_scores_are_seeds_by_tasks_and_what_is_not_used_is_said(make_run: Callable[..., Run]):
+    runs = [make(make_run, "bc", "hopper", seed, 10.0 + seed) for seed in (0, 1, 2)]
+    runs += [make(make_run, "bc", "walker", seed, 20.0 + seed) for seed in (0, 1)]
+    runs += [make(make_run, "td3", task, 5, value) for task, value in (("hopper", 1.0), ("walker", 2.0), ("pen", 3.0))]
+    scores = collect_scores(runs)
+    assert scores.tasks == ("hopper", "walker")
+    np.testing.assert_array_equal(scores.by_method["bc-none"], [[10.0, 20.0], [11.0, 21.0]])
+    np.testing.assert_array_equal(scores.by_method["td3-none"], [[1.0, 2.0]])
+    assert scores.left_out == ["pen: not every method has a run on it", "1 runs of bc-none: some tasks have 2 seeds only"]
+    assert collect_scores(runs, "last_ten").by_method["td3-none"].tolist() == [[0.1, 0.2]]
+
+
+def test_what_cannot_be_compared_is_refused(make_run: Callable[..., Run]):
+    hopper, walker = (make(make_run, "bc", task, 0, 1.0, "return") for task in ("hopper", "walker"))
+    with pytest.raises(TetherError, match=r"^returns of different tasks have no common mean; .* need normalised scores$"):
+        collect_scores([hopper, walker])
+    assert collect_scores([hopper]).tasks == ("hopper",)  # of one task, returns do
+    with pytest.raises(TetherError, match=r"^no task has a run of each of bc-none, td3-none; there is nothing to compare$"):
+        collect_scores([hopper, make(make_run, "td3", "pen", 0, 1.0)])
+    with pytest.raises(TetherError, match=r"^there is no score 'first'; there is: last, last_ten, best$"):
+        collect_scores([hopper], "first")
+    twin = make_run(name="elsewhere", config=hopper.config, result=hopper.result)
+    with pytest.raises(TetherError, match=r"are both bc-none on hopper with seed 0; name folders that hold one setting"):
+        collect_scores([hopper, twin])
+
+
+# Numbers
+
+
+def test_the_interquartile_mean_is_of_the_middle_half():
+    pytest.importorskip("rliable")
+    # 1 to 8 over two tasks: the middle half is 3, 4, 5, 6, whose mean is 4.5. Eight equal scores leave no doubt.
+    scores = Scores(("a", "b"), {"x": np.array([[1.0, 5], [2, 6], [3, 7], [4, 8]]), "y": np.full((4, 2), 7.0)})
+    found = interquartile_means(scores)
+    assert found["x"].value == 4.5
+    assert 1 <= found["x"].low < 4.5 < found["x"].high <= 8
+    assert (found["y"].value, found["y"].low, found["y"].high) == (7.0, 7.0, 7.0)
+    assert interquartile_means(scores) == found  # the same runs, the same interval
+
+
+def test_the_probability_of_improvement_counts_pairs_of_runs_task_by_task():
+    pytest.importorskip("rliable")
+    # Task a: of (2, 4) against (1, 3), three of four pairs are won: 2 > 1, 4 > 1, 4 > 3. Task b: none of four. (3/4 + 0) / 2.
+    scores = Scores(("a", "b"), {"x": np.array([[2.0, 0], [4, 0]]), "y": np.array([[1.0, 9], [3, 9]])})
+    found = improvements(scores)
+    assert found["x", "y"].value == pytest.approx(0.375)
+    assert found["y", "x"].value == pytest.approx(0.625)
+    assert improvements(Scores(("a",), {"x": np.zeros((2, 1))})) == {}
+
+
+def test_tables_have_the_best_method_first():
+    pytest.importorskip("rliable")
+    methods, pairs = statistics_lines(Scores(("a",), {"x": np.full((3, 1), 1.0), "y": np.full((3, 1), 2.0)}))
+    assert methods[1:] == [["y", "1 x 3", "2.0 [2.0, 2.0]", "2.0"], ["x", "1 x 3", "1.0 [1.0, 1.0]", "1.0"]]
+    assert pairs[1:] == [["x than y", "0.00 [0.00, 0.00]"], ["y than x", "1.00 [1.00, 1.00]"]]
+
+
+def test_the_command_prints_both_tables(make_run: Callable[..., Run], tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    pytest.importorskip("rliable")
+    for agent, value in (("bc", 3.0), ("td3", 5.0)):
+        for seed in (0, 1):
+            make(make_run, agent, "hopper", seed, value)
+    assert cli.main(["report", str(tmp_path), "--statistics", "--markdown"]) == 0
+    out = capsys.readouterr().out
+    assert "| td3-none | 1 x 2 |            5.0 [5.0, 5.0] |  5.0 |" in out
+    assert "| td3-none than bc-none |  1.00 [1.00, 1.00] |" in out
+
+
+def test_without_the_package_it_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setitem(__import__("sys").modules, "rliable", None)
+    with pytest.raises(TetherError, match=r"needs the package rliable; pip install 'tether-rl\[stats\]' brings it$"):
+        interquartile_means(Scores(("a",), {"x": np.zeros((2, 1))}))

@@ -1,0 +1,177 @@
+"""Plans: what they stand for, counted by hand, and what is refused, with the file, the key and what would do."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from tether.config import settings_of
+from tether.errors import TetherError
+from tether.sweep.expansion import PlannedRun, expand, find_data
+from tether.sweep.plan import Plan, read_plan
+
+PLANS = Path(__file__).resolve().parents[2] / "plans"
+EMBEDDED = "halfcheetah-medium-tether"
+
+
+def write(folder: Path, text: str) -> Path:
+    path = folder / "mine.toml"
+    path.write_text(text if "datasets" in text else f'datasets = ["{EMBEDDED}"]\n{text}')
+    return path
+
+
+def runs_of(path: Path) -> tuple[Plan, list[PlannedRun]]:
+    plan = read_plan(path)
+    return plan, expand(plan, find_data(plan))
+
+
+def setting(run: PlannedRun, name: str) -> object:
+    return {name: value for group in settings_of(run.config).values() for name, value in group.items()}[name]
+
+
+# What a plan stands for
+
+
+def test_a_plan_of_one_line_is_one_run_with_all_defaults(tmp_path: Path):
+    plan, (run,) = runs_of(write(tmp_path, ""))
+    assert (plan.name, plan.out) == ("mine", Path("runs/mine"))
+    assert run.name == f"{EMBEDDED}/td3-cvae/s0"
+    assert run.folder == Path(f"runs/mine/{EMBEDDED}/td3-cvae/s0")
+    assert (run.config.training.steps, run.config.seed) == (500_000, 0)
+    assert run.config.agent.bonus_weight_actor == 5.0  # the paper's for locomotion: the task is known by the data
+
+
+def test_a_grid_is_every_combination_on_every_seed(tmp_path: Path):
+    _, runs = runs_of(
+        write(
+            tmp_path,
+            "seeds = [3, 5]\nsteps = 2000\n[grid]\nagent.bonus_weight_actor = [0.1, 5]\nagent.discount = [0.9, 0.99, 0]\n",
+        )
+    )
+    assert len(runs) == 2 * 2 * 3
+    assert [run.name for run in runs[:2]] == [
+        f"{EMBEDDED}/td3-cvae/bonus_weight_actor=0.1,discount=0.9/s3",
+        f"{EMBEDDED}/td3-cvae/bonus_weight_actor=0.1,discount=0.99/s3",
+    ]
+    assert [run.config.seed for run in runs] == [3] * 6 + [5] * 6  # by seed first
+    points = {(setting(run, "agent.bonus_weight_actor"), setting(run, "agent.discount")) for run in runs}
+    assert points == {(weight, discount) for weight in (0.1, 5.0) for discount in (0.9, 0.99, 0.0)}
+    assert {run.config.training.steps for run in runs} == {2000}
+
+
+def test_settings_of_the_same_last_name_keep_their_whole_name_in_folders(tmp_path: Path):
+    _, runs = runs_of(
+        write(tmp_path, "[grid]\nagent.batch_size = [32]\nbonus.batch_size = [64]\nagent.hidden_sizes = [[16, 17]]\n")
+    )
+    assert [run.variant for run in runs] == ["agent.batch_size=32,hidden_sizes=16x17,bonus.batch_size=64"]
+
+
+def test_draws_are_within_their_limits_and_the_same_for_the_same_seed(tmp_path: Path):
+    text = "[random]\ndraws = 50\nseed = {}\nlog_uniform.agent.bonus_weight_actor = [0.01, 100]\n"
+    text += "uniform.agent.discount = [0.9, 0.99]\nchoice.agent.batch_size = [32, 64]\n"
+    _, runs = runs_of(write(tmp_path, text.format(7)))
+    again = runs_of(write(tmp_path, text.format(7)))[1]
+    other = runs_of(write(tmp_path, text.format(8)))[1]
+    assert [run.config for run in runs] == [run.config for run in again]
+    assert [run.config for run in runs] != [run.config for run in other]
+    assert [run.variant for run in runs] == [f"draw{number:02}" for number in range(50)]
+    weights = [float(str(setting(run, "agent.bonus_weight_actor"))) for run in runs]
+    assert all(0.01 <= weight <= 100 for weight in weights)
+    assert 15 <= sum(weight < 1 for weight in weights) <= 35  # half of the decades lie below 1, and 1 % of a uniform draw would
+    assert {setting(run, "agent.batch_size") for run in runs} == {32, 64}
+
+
+def test_named_variants_may_have_an_agent_and_a_bonus_of_their_own(tmp_path: Path):
+    text = 'seeds = [0]\nsettings.bonus.steps = 5\n[variants.cloning]\nagent = "bc"\n[variants.alone]\nbonus = "none"\n'
+    _, runs = runs_of(write(tmp_path, text + "[variants.usual]\nagent.discount = 0.9\n"))
+    assert [run.name.split("/", 1)[1] for run in runs] == ["bc-none/cloning/s0", "td3-none/alone/s0", "td3-cvae/usual/s0"]
+    assert [run.config.bonus.steps for run in runs] == [0, 0, 5]  # what is said of a bonus is not said to those without
+    assert setting(runs[2], "agent.discount") == 0.9
+
+
+def test_runs_that_differ_in_the_agent_or_its_seed_share_a_fit(tmp_path: Path):
+    text = 'seeds = [0, 1]\n[variants.a]\nagent.discount = 0.9\n[variants.b]\nbonus.seed = 1\n[variants.c]\nbonus = "none"\n'
+    _, runs = runs_of(write(tmp_path, text))
+    fits = Counter(run.fit for run in runs)
+    assert sorted(fits.values()) == [2, 2, 2]
+    assert fits[None] == 2
+
+
+@pytest.mark.parametrize(("plan", "number", "fits", "final"), [("quick", 8, 1, 3), ("paper-table", 24 * 25 * 3, 24, 24 * 10)])
+def test_the_plans_that_ship_stand_for_the_right_number_of_runs(plan: str, number: int, fits: int, final: int):
+    from tether.sweep.choosing import number_of_final_runs
+
+    found, runs = runs_of(PLANS / f"{plan}.toml")
+    assert len({run.folder for run in runs}) == number
+    assert len({run.fit for run in runs} - {None}) == fits
+    assert number_of_final_runs(found, runs) == final
+
+
+def test_the_papers_plan_has_the_papers_tasks_grid_and_length():
+    _, runs = runs_of(PLANS / "paper-table.toml")
+    assert Counter(run.data.group for run in runs) == {"locomotion": 12 * 75, "manipulation": 12 * 75}
+    points = {(setting(run, "agent.bonus_weight_actor"), setting(run, "agent.bonus_weight_critic")) for run in runs}
+    assert points == {(actor, critic) for actor in (0.1, 0.5, 1, 5, 10) for critic in (0.1, 0.5, 1, 5, 10)}
+    assert {(run.config.training.steps, run.config.bonus.steps) for run in runs} == {(500_000, 50_000)}
+
+
+# What is refused
+
+BAD = {
+    "sedes = [0]": "no key sedes; did you mean seeds or steps",
+    "seeds = 3": r"seeds is 3; it takes a list of whole numbers from 0 on, such as \[0, 1, 2\]",
+    "seeds = [0, 0]": "seeds has 0 twice",
+    "seeds = [-1]": r"seeds is \[-1\]; seeds are at least 0",
+    "seeds = []": r"seeds is \[\]; it takes",
+    "seeds = [true]": r"seeds is \[True\]; it takes",
+    'steps = "many"': "steps is 'many'; it takes a whole number",
+    "steps = 0": r"settings, td3-cvae on halfcheetah-medium-tether: training.steps is 0; it must be at least 1",
+    'preset = "papre"': "preset is 'papre'; it takes paper or quick",
+    'agents = ["td4"]': r"agents: no agent 'td4'; did you mean td3",
+    'bonuses = ["cave"]': r"bonuses: no bonus 'cave'; did you mean cvae",
+    'agents = "td3"': "agents is 'td3'; it takes a list of names",
+    'name = "../up"': r"name is '../up'; it takes letters, digits and . _ -",
+    "settings.agent.tau = 1": "settings, td3-cvae on halfcheetah-medium-tether: no setting agent.tau",
+    "settings = 3": "settings is 3; it takes a table of settings",
+    "[grid]\nagent.discount = 0.9": r"grid.agent.discount is 0.9; it takes a list of values",
+    "[grid]\nagent.discount = [0.9, 0.9]": r"grid: two variants are both called discount=0.9",
+    "[grid]\nagent.discuont = [0.9]": r"variant discuont=0.9, td3-cvae .*: no setting agent.discuont; did you mean",
+    "[grid]\nagent.discount = [1.5]": r"variant discount=1.5, .*: agent.discount is 1.5; it must be",
+    "[grid]\nagent.discount = [0.9]\n[variants.a]": r"has both \[grid\] and \[variants\]; a plan has one of",
+    "[random]\nseed = 1": r"random.draws is None; it takes a whole number from 1",
+    "[random]\ndraws = 2": r"\[random\] draws nothing; log_uniform",
+    "[random]\ndraws = 2\nlog_uniform.agent.discount = [0, 1]": "it takes two numbers above 0, the lower first",
+    "[random]\ndraws = 2\nuniform.agent.discount = [1, 0]": "it takes two numbers, the lower first",
+    '[variants."a/b"]': "variants.a/b: a name takes letters, digits",
+    'variants.a.agent = "td4"': "variants.a.agent: no agent 'td4'",
+    '[choose]\nby = "best"': "choose.by is 'best'; it takes last or last_ten",
+    '[choose]\nper = "task"': "choose.per is 'task'; it takes dataset or group or all",
+    '[choose]\npolicy = "onlin"': "choose.policy: td3 has no policy 'onlin'; it has online",
+    "[choose]\nseeds = [4]": r"choose.seeds has 4, of which the plan has no runs; its seeds are \[0\]",
+    "[final]\nseeds = [1]": r"\[final\] has the chosen settings, and there is no \[choose\]",
+    "[choose]\n[final]": r"\[final\] names no seeds; seeds = ",
+    "[choose]\n[final]\nseeds = [0]": r"final.seeds has 0, which the choice has seen; fresh ones are not among \[0\]",
+    'datasets = ["nowhere.hdf5"]': r"datasets\[0\]: .*nowhere.hdf5",
+    f'datasets = ["{EMBEDDED}", "hoper-medium-v2"]': r"datasets\[1\]: no dataset named 'hoper-medium-v2'; did you mean",
+    "datasets = []": r"datasets is \[\]; it takes",
+    "datasets = [": "is not valid TOML",
+}
+
+
+@pytest.mark.parametrize("text", BAD, ids=[text.replace("\n", " ") for text in BAD])
+def test_nonsense_is_refused_with_the_file_and_the_key(tmp_path: Path, text: str):
+    path = write(tmp_path, text)
+    with pytest.raises(TetherError, match=f"{path}.* {BAD[text]}"):
+        runs_of(path)
+
+
+def test_a_plan_that_is_not_there_is_said_to_be(tmp_path: Path):
+    with pytest.raises(TetherError, match=f"^there is no plan {tmp_path}/none.toml$"):
+        read_plan(tmp_path / "none.toml")
+    with pytest.raises(TetherError, match=f"^cannot read {tmp_path}: Is a directory$"):
+        read_plan(tmp_path)
+    (tmp_path / "empty.toml").touch()
+    with pytest.raises(TetherError, match=r"empty.toml names no datasets; datasets = "):
+        read_plan(tmp_path / "empty.toml")

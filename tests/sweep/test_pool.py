@@ -1,0 +1,117 @@
+"""The pool, with processes that do nothing but end in the way that is asked of them: quick, and real all the same."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tether import storage
+from tether.sweep import pool
+from tether.sweep.expansion import PlannedRun, expand, find_data
+from tether.sweep.plan import read_plan
+from tether.sweep.pool import Pool, Slots
+from tether.sweep.records import FAILED, WAITING, Records
+from tether.training.interrupt import StopRequest
+
+TWO = Slots(2, 1, ((0,), (1,)))
+DONE = 'print(\'{"outcome": "done"}\')'
+
+
+def planned(folder: Path, variants: str) -> list[PlannedRun]:
+    path = folder / "plan.toml"
+    path.write_text(f'out = "{folder}/runs"\ndatasets = ["halfcheetah-medium-tether"]\n{variants}')
+    plan = read_plan(path)
+    return expand(plan, find_data(plan))
+
+
+@pytest.fixture
+def processes(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """What the process of a variant does: a line of Python. All that are not named are done at once."""
+    scripts: dict[str, str] = {}
+
+    def start(job: dict[str, Any], threads: int, log: Any) -> subprocess.Popen[str]:
+        script = scripts.get(Path(job["folder"]).parent.name, DONE)
+        given = [sys.executable, "-S", "-c", script, json.dumps(job)]
+        return subprocess.Popen(given, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True)
+
+    monkeypatch.setattr(pool, "start_worker", start)
+    return scripts
+
+
+def carry_out(runs: list[PlannedRun], folder: Path, slots: Slots = TWO) -> tuple[list[str], Records]:
+    said: list[str] = []
+    records = Records(folder / "runs")
+    Pool(records, slots, StopRequest(), said.append, show=False).carry_out(runs, "test")
+    return said, records
+
+
+def test_a_process_killed_three_times_is_given_up_and_the_others_are_done(tmp_path: Path, processes: dict[str, str]):
+    first, second = planned(tmp_path, "[variants.hungry]\n[variants.other]\n")
+    processes["hungry"] = "import os; os.kill(os.getpid(), 9)"
+    said, records = carry_out([first, second], tmp_path)
+    assert said.count(f"started  {first.name}") == 3
+    assert said.count(f"killed   {first.name}, by SIGKILL; it is started again") == 2
+    assert sum(line.startswith(f"done     {second.name} in ") for line in said) == 1
+    known = records.look(first)
+    assert (known.state, known.kind) == (FAILED, "killed")
+    assert known.reason.startswith("its process was ended by SIGKILL 3 times (too little memory is the usual reason")
+    assert records.look(second).state == WAITING  # what is done is told by the run's own folder, and this one made none
+
+
+def test_a_process_that_ends_without_a_word_has_failed_with_the_last_of_its_log(tmp_path: Path, processes: dict[str, str]):
+    (run,) = planned(tmp_path, "[variants.broken]\n")
+    processes["broken"] = "import sys; print('no module named jax\\n', file=sys.stderr); sys.exit(3)"
+    said, records = carry_out([run], tmp_path)
+    assert said[1:] == [f"failed   {run.name}: its process ended with code 3: no module named jax"]
+    assert json.loads(records.failure(run).read_text()) == {
+        "run": run.name,
+        "kind": "crash",
+        "reason": "its process ended with code 3: no module named jax",
+        "log": str(tmp_path / "runs" / "_sweep" / "logs" / f"{run.name}.log"),
+    }
+    del processes["broken"]
+    carry_out([run], tmp_path)
+    assert not records.failure(run).exists()  # it is done now
+
+
+def test_a_run_that_would_wait_for_the_fit_of_another_comes_after_one_that_would_not(tmp_path: Path, processes: dict[str, str]):
+    text = "[variants.a1]\n[variants.a2]\nagent.discount = 0.9\n[variants.b1]\nbonus.seed = 1\n"
+    runs = planned(tmp_path, text)
+    assert runs[0].fit == runs[1].fit != runs[2].fit
+    processes |= {"a1": f"import time; time.sleep(0.5); {DONE}", "b1": f"import time; time.sleep(0.5); {DONE}"}
+    said, _ = carry_out(runs, tmp_path)
+    assert [line.split("/")[-2] for line in said if line.startswith("started")] == ["a1", "b1", "a2"]
+
+
+def test_a_folder_that_another_process_holds_is_waited_for(tmp_path: Path, processes: dict[str, str]):
+    first, second = planned(tmp_path, "[variants.held]\n[variants.free]\n")
+    free = threading.Event()
+
+    def hold() -> None:
+        with storage.exclusive(first.folder):
+            free.wait(10)
+
+    holder = threading.Thread(target=hold)
+    holder.start()
+    while not (first.folder / ".lock").exists():
+        time.sleep(0.01)
+    threading.Timer(1.0, free.set).start()
+    said, _ = carry_out([first, second], tmp_path)
+    holder.join()
+    assert [line.split("/")[-2] for line in said if line.startswith("started")] == ["free", "held"]
+    assert free.is_set()
+
+
+def test_each_worker_has_its_own_cores(tmp_path: Path, processes: dict[str, str]):
+    runs = planned(tmp_path, "[variants.a]\n[variants.b]\n")
+    script = f"import sys, json; print(json.loads(sys.argv[1])['cores'], file=sys.stderr); import time; time.sleep(0.3); {DONE}"
+    processes |= {"a": script, "b": script}
+    _, records = carry_out(runs, tmp_path)
+    assert sorted(records.log(run).read_text() for run in runs) == ["[0]\n", "[1]\n"]
