@@ -426,3 +426,31 @@ def test_a_dropped_row_at_an_end_still_counts_and_a_missing_reward_does_not(writ
 
 def test_an_import_of_whole_episodes_has_the_sums_of_their_rewards(write_csv: WriteCsv):
     assert read(write_csv()).returns is None
+
+
+# Names and words as logs have them
+
+
+def test_brackets_in_a_column_s_name_are_text(write_csv: WriteCsv):
+    """As a choice of letters, `w_? [rad/s]` would match `w_x r` and none of those meant."""
+    header = "w_x [rad/s],w_y [rad/s],w_x r,act,r,done"
+    path = write_csv(["1,2,9,0.5,1,0", "3,4,9,0.5,1,1"], header=header)
+    options = {"truncated": None, "episode": None, "time": None}
+    for patterns in (("w_? [rad/s]",), ("w_x [rad/s]", "w_y [rad/s]"), ("w_*", "!w_x r")):
+        imported = read(path, observation=patterns, **options)
+        np.testing.assert_allclose(imported.rows.observation, [[1, 2], [3, 4]])
+
+
+@pytest.mark.parametrize(("no", "yes"), [("no", "yes"), ("N", "Y"), ("FALSE", "True"), ("false ", " true"), ("0", "yes")])
+def test_flags_may_be_words(no: str, yes: str, write_csv: WriteCsv):
+    rows = [f"a,{t},{t},0.1,1,{yes if t == 2 else no}" for t in range(3)]
+    imported = read(write_csv(rows, header=COSTS), observation=("x",), truncated=None)
+    np.testing.assert_array_equal(imported.rows.terminated, [0, 0, 1])
+
+
+def test_a_flag_that_is_no_word_for_one_is_named_and_an_empty_one_is_missing(write_csv: WriteCsv):
+    rows = ["a,0,0,0.1,1,no", "a,1,1,0.1,1,maybe", "a,2,2,0.1,1,yes"]
+    said = message(write_csv(rows, header=COSTS), observation=("x",), truncated=None)
+    assert said.startswith("log.csv: column 'done' is 'maybe' in row 2, expected 0 or 1, or true, false, yes, no")
+    rows[1] = "a,1,1,0.1,1,"
+    assert "row 2: column 'done' is empty" in message(write_csv(rows, header=COSTS), observation=("x",), truncated=None)

@@ -265,6 +265,16 @@ def test_a_short_fit_is_looked_at_more_often(steps: int, every: int):
     assert epoch_steps(RND(steps=steps)) == every
 
 
+def test_how_often_it_is_looked_at_does_not_change_a_fit(monkeypatch: pytest.MonkeyPatch):
+    bonus = RND(steps=100, predictor_sizes=(16,), target_sizes=(16,), batch_size=64)
+    often = fit_bonus(bonus, as_dataset(two_blobs()))
+    monkeypatch.setattr("tether.training.fit.epoch_steps", lambda bonus: 1_000)
+    once = fit_bonus(bonus, as_dataset(two_blobs()))
+    assert (len(often.report.history), len(once.report.history)) == (10, 1)
+    assert bits(often) == bits(once)
+    assert often.report.auroc == once.report.auroc
+
+
 @pytest.mark.parametrize(("learning_rate", "short"), [(1e-6, False), (2e-4, True)])
 def test_whether_a_short_fit_was_cut_short_is_measured(learning_rate: float, short: bool):
     """Of one that hardly learns the bonus falls by nothing, of the other by a good part each tenth of the fit."""

@@ -70,8 +70,9 @@ def _matching(file: TableFile, role: str, patterns: Sequence[str]) -> tuple[str,
     chosen: list[str] = []
     for pattern in patterns:
         wanted = pattern.removeprefix("!")
-        names = {name for name in file.schema.names if fnmatchcase(name, wanted) or file.bases.get(name) == wanted}
-        names |= {name for name in file.schema.names if name == wanted}  # a name may hold brackets, which fnmatch reads
+        # Brackets are text, as in `speed [m/s]`; to fnmatch they would be a choice of letters.
+        literally = wanted.replace("[", "[[]")
+        names = {name for name in file.schema.names if fnmatchcase(name, literally) or file.bases.get(name) == wanted}
         if not names:
             near = did_you_mean(wanted, {*file.schema.names, *file.bases.values()})
             raise TetherError(f"{file.name}: no column matches --{role} {pattern!r}{near}")

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     import pyarrow
 
 MOST_NAMES = 12  # of choices that a message lists
+WORDS = {"true": True, "false": False, "yes": True, "no": False, "y": True, "n": False, "1": True, "0": False}  # in any case
 LARGEST = float(np.finfo(np.float32).max)
 
 
@@ -45,7 +46,9 @@ def numbers(column: pyarrow.ChunkedArray, where: str) -> Values:
 
 
 def flags(column: pyarrow.ChunkedArray, where: str) -> Values:
-    """As bool, from 0 and 1 of any number type or from true and false."""
+    """As bool, from 0 and 1 of any number type, from true and false, or from words for them."""
+    if _is_text(column):
+        return _worded_flags(column, where)
     found = numbers(column, where)
     strange = ~found.missing & (found.values != 0) & (found.values != 1)
     if strange.any():
@@ -54,11 +57,26 @@ def flags(column: pyarrow.ChunkedArray, where: str) -> Values:
     return Values(found.values == 1, found.missing)
 
 
-def chosen(column: pyarrow.ChunkedArray, where: str, names: Sequence[str]) -> Values:
-    """As the number of the choice whose name stands there; whole numbers are names too."""
+def _worded_flags(column: pyarrow.ChunkedArray, where: str) -> Values:
+    found = labels(column, where)
+    different, places = np.unique(found.values, return_inverse=True)
+    words = [str(word).strip().lower() for word in different]
+    strange = ~found.missing & np.array([word not in WORDS for word in words])[places]
+    if strange.any():
+        row = int(np.argmax(strange))
+        raise TetherError(f"{where} is {str(found.values[row])!r} in row {row + 1}, expected 0 or 1, or {', '.join(WORDS)}")
+    return Values(np.array([WORDS.get(word, False) for word in words])[places], found.missing)
+
+
+def _is_text(column: pyarrow.ChunkedArray) -> bool:
     from pyarrow import types
 
-    is_text = types.is_string(column.type) or types.is_large_string(column.type) or types.is_dictionary(column.type)
+    return types.is_string(column.type) or types.is_large_string(column.type) or types.is_dictionary(column.type)
+
+
+def chosen(column: pyarrow.ChunkedArray, where: str, names: Sequence[str]) -> Values:
+    """As the number of the choice whose name stands there; whole numbers are names too."""
+    is_text = _is_text(column)
     found = labels(column, where) if is_text else numbers(column, where)
     different, places = np.unique(found.values, return_inverse=True)
     spelled = different.tolist() if is_text else [f"{value:.15g}" for value in different.tolist()]
