@@ -6,6 +6,8 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -344,10 +346,15 @@ print(json.dumps({"epochs": epochs, "waited": bool(waits), "mean": fitted.report
 """
 
 
-def start_fit(pendulum_file: Path, cache: Path, seconds_an_epoch: float) -> subprocess.Popen[str]:
+@contextmanager
+def start_fit(pendulum_file: Path, cache: Path, seconds_an_epoch: float) -> Iterator[subprocess.Popen[str]]:
     arguments = [sys.executable, "-c", FITTING, str(pendulum_file), str(cache), str(seconds_an_epoch)]
     surroundings = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
-    return subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True, env=surroundings)
+    with subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True, env=surroundings) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
 
 
 def test_one_fits_and_the_other_waits_and_reads_or_goes_on_if_the_first_dies(

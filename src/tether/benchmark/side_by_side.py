@@ -44,8 +44,8 @@ class Sharing:
 
     @property
     def cpu_gain(self) -> float:
-        """The same for a second of a busy core. Others on the machine have no say in it, nor has the time in which threads wait
-        for each other, so that it is the least that is gained."""
+        """The same for a second of a busy core. What else runs on the machine hardly matters to it. Time in which a thread sleeps
+        until another is done is not counted, so that more may be gained."""
         return _median_ratio(self.apart_cpu, self.together_cpu)
 
 

@@ -45,7 +45,7 @@ class Slots:
 
 
 def share_out(workers: int | None = None, threads: int | None = None) -> Slots:
-    """A worker of one thread for each core, unless told otherwise: that makes the most updates a second (docs/speed.md)."""
+    """A worker of one thread for each core, unless told otherwise: a busy core makes the most updates so (docs/speed.md)."""
     cores = available_cores()
     for flag, number in (("--workers", workers), ("--threads", threads)):
         if number is not None and number < 1:

@@ -1,0 +1,51 @@
+"""`tether sweep` on the command line: which command is meant, and how mistakes end."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tether import cli
+
+
+def test_help_has_examples_and_says_what_a_second_time_does(capsys: pytest.CaptureFixture[str]):
+    assert cli.main(["sweep", "--help"]) == 0
+    out = capsys.readouterr().out
+    assert "tether sweep plans/quick.toml --dry-run" in out
+    assert "Run the same command again and it makes what is missing" in out
+    assert cli.main(["sweep", "status", "--help"]) == 0
+    assert "How far a sweep is" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("command", [["sweep"], ["sweep", "status"]])
+def test_a_plan_that_is_not_there_ends_with_one_line(command: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    assert cli.main([*command, str(tmp_path / "none.toml")]) == 2
+    assert capsys.readouterr().err == f"error: there is no plan {tmp_path}/none.toml\n"
+
+
+def test_data_that_is_not_here_is_refused_before_anything_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    monkeypatch.setenv("TETHER_DATA", str(tmp_path / "data"))
+    (tmp_path / "plan.toml").write_text(f'out = "{tmp_path}/runs"\ndatasets = ["hopper-medium-v2", "pen-human-v1"]\n')
+    assert cli.main(["sweep", str(tmp_path / "plan.toml")]) == 2
+    err = capsys.readouterr().err
+    assert err.startswith(
+        f"error: {tmp_path}/plan.toml: hopper-medium-v2 is not on this machine; tether data download hopper-medium-v2"
+    )
+    assert err.endswith("(and 1 more datasets)\n")
+    assert [path.name for path in tmp_path.iterdir()] == ["plan.toml"]
+
+
+def test_a_folder_with_other_settings_is_refused(
+    tmp_path: Path, finished_run: Path, pendulum_file: Path, capsys: pytest.CaptureFixture[str]
+):
+    place = tmp_path / "runs" / "pendulum" / "td3-cvae" / "s0"
+    place.parent.mkdir(parents=True)
+    place.symlink_to(finished_run)
+    (tmp_path / "plan.toml").write_text(f'out = "{tmp_path}/runs"\ndatasets = ["{pendulum_file}"]\nsteps = 5000\n')
+    assert cli.main(["sweep", str(tmp_path / "plan.toml")]) == 2
+    err = capsys.readouterr().err
+    assert f"{place} holds a run of another config (" in err
+    assert err.endswith("; choose another --out or another name\n")
