@@ -67,9 +67,8 @@ def run(
             parts, evaluation = recorded_parts(dataset.provenance), config.evaluation
             evaluator = Evaluator(env_id, dataset.spec, evaluation.episodes, evaluation.seed, parts)
             stack.enter_context(closing(evaluator))
-        write_config(
-            folder, config, data.sha256
-        )  # all that can be wrong has been found out: from here on the folder is this run's
+        # All that can be wrong has been found out: from here on the folder is this run's.
+        write_config(folder, config, data.sha256)
         _say_scaling(config, raw, reward_scale, say)
         bonus = _fit(config, dataset, stop, show, say)
         return _train(Materials(config, folder, dataset, reward_scale, bonus, env_id), evaluator, stop, began, show, say)
