@@ -109,7 +109,7 @@ def test_a_killed_worker_is_started_again_and_a_diverging_run_stops_nobody(
     assert snapshot(tmp_path / "runs" / "pendulum") == before
 
 
-def test_the_head_killed_takes_its_workers_along_and_the_same_command_finishes(
+def test_the_head_killed_takes_its_workers_along_and_the_same_command_goes_on(
     pendulum_file: Path, tmp_path: Path, finished_run: Path, capsys: pytest.CaptureFixture[str]
 ):
     plan = write_plan(tmp_path, pendulum_file, "[0, 1]", training__steps=30_000)

@@ -115,3 +115,12 @@ def test_each_worker_has_its_own_cores(tmp_path: Path, processes: dict[str, str]
     processes |= {"a": script, "b": script}
     _, records = carry_out(runs, tmp_path)
     assert sorted(records.log(run).read_text() for run in runs) == ["[0]\n", "[1]\n"]
+
+
+def test_long_times_are_told_in_days():
+    assert [pool.clock(seconds) for seconds in (5_400, 172_799, 172_800, 41_826_784)] == [
+        "1:30:00",
+        "47:59:59",
+        "2.0 days",
+        "484.1 days",
+    ]

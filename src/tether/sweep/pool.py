@@ -215,6 +215,9 @@ class Pool:
 
 
 def clock(seconds: float) -> str:
+    """`1:30:00`, or days from two on."""
+    if seconds >= 2 * 86_400:
+        return f"{seconds / 86_400:,.1f} days"
     minutes, seconds = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{seconds:02}"
