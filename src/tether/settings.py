@@ -13,6 +13,7 @@ import math
 import numbers
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Annotated, Any, Literal, TypeAlias, TypeVar, get_args, get_origin, get_type_hints
 
 from tether.errors import TetherError, did_you_mean
@@ -197,7 +198,9 @@ def _check_number(number: float, hint: Any, name: str) -> None:
         raise TetherError(f"{name} is {number}; it {refusal}")
 
 
+@cache
 def _hints(kind: type) -> dict[str, Any]:
+    """Read once: they are evaluated from text, and a plan of thousands of runs asks for them tens of thousands of times."""
     return get_type_hints(kind, include_extras=True)
 
 
