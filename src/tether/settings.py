@@ -13,7 +13,6 @@ import math
 import numbers
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
 from typing import Annotated, Any, Literal, TypeAlias, TypeVar, get_args, get_origin, get_type_hints
 
 from tether.errors import TetherError, did_you_mean
@@ -198,10 +197,14 @@ def _check_number(number: float, hint: Any, name: str) -> None:
         raise TetherError(f"{name} is {number}; it {refusal}")
 
 
-@cache
 def _hints(kind: type) -> dict[str, Any]:
     """Read once: they are evaluated from text, and a plan of thousands of runs asks for them tens of thousands of times."""
-    return get_type_hints(kind, include_extras=True)
+    if kind not in _HINTS:
+        _HINTS[kind] = get_type_hints(kind, include_extras=True)
+    return _HINTS[kind]
+
+
+_HINTS: dict[type, dict[str, Any]] = {}
 
 
 def convert(value: Any, hint: Any, name: str) -> Any:
