@@ -310,7 +310,7 @@ def test_observations_in_any_unit_are_the_same_where_they_are_normalised(name, k
     assert any(np.mean(np.abs(one - another)) > 0.05 for one, another in zip(seen(False, rows), seen(False, other), strict=True))
 
 
-@every_agent
+@pytest.mark.parametrize(("name", "kind"), [("td3", "continuous"), ("dqn", "discrete")])
 def test_one_of_several_seeds_is_a_whole_state(name, kind):
     agent = Together(small(AGENTS[name]), seeds=2)
     state = initial_state(agent, SPECS[kind])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -47,12 +48,12 @@ def return_to_go(dataset: Dataset, discount: float) -> np.ndarray:
 
     Where a time limit cut the episode, what would have come after it is missing.
     """
-    from scipy.signal import lfilter
-
     reward = np.asarray(dataset.transitions.reward, np.float64)
-    episodes = zip(dataset.episode_starts, dataset.episode_ends, strict=True)
-    backwards = [lfilter([1.0], [1.0, -discount], reward[start:end][::-1])[::-1] for start, end in episodes]
-    return np.concatenate(backwards).astype(np.float32)
+    found = np.empty(dataset.size, np.float32)
+    for start, end in zip(dataset.episode_starts, dataset.episode_ends, strict=True):
+        backwards = accumulate(reward[start:end][::-1].tolist(), lambda later, now: now + discount * later)
+        found[start:end][::-1] = list(backwards)
+    return found
 
 
 def episode_rank(dataset: Dataset, discount: float) -> np.ndarray:
