@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tether import storage
 from tether.errors import TetherError
-from tether.sweep.choosing import Winner, final_runs, find_winners
+from tether.sweep.choosing import Winner, final_runs, find_winners, in_words
 from tether.sweep.expansion import Data, PlannedRun, expand, find_data
 from tether.sweep.plan import Plan, read_plan
 from tether.sweep.pool import Pool, Say, Slots
@@ -59,6 +59,7 @@ def carry_out(sweep: Sweep, slots: Slots, say: Say = print, show: bool = True, r
     with storage.exclusive(sweep.records.folder), stop_on_interrupt() as stop:
         tried: set[str] = set()
         while True:
+            _keep_plan(sweep)
             todo = [run for run in sweep.runs if run.name not in tried and _is_to_do(sweep.known[run.name], retry)]
             if not todo:
                 return sweep
@@ -67,6 +68,12 @@ def carry_out(sweep: Sweep, slots: Slots, say: Say = print, show: bool = True, r
             Pool(sweep.records, slots, stop, say, show).carry_out(todo, sweep.plan.name, done_steps)
             tried |= {run.name for run in todo}
             sweep = look(sweep.plan, sweep.datasets)  # which may have decided on final runs
+
+
+def _keep_plan(sweep: Sweep) -> None:
+    choice, compared = sweep.plan.choose, [winner for winner in sweep.winners or () if winner.scores]
+    episodes = sum(winner.episodes for winner in compared)
+    sweep.records.keep_plan(sweep.plan.name, sweep.runs, in_words(choice) if choice and compared else "", episodes)
 
 
 def _is_to_do(known: Known, retry: bool) -> bool:
