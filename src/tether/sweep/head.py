@@ -11,7 +11,7 @@ from tether.errors import TetherError
 from tether.sweep.choosing import Winner, final_runs, find_winners, in_words
 from tether.sweep.expansion import Data, PlannedRun, expand, find_data
 from tether.sweep.plan import Plan, read_plan
-from tether.sweep.pool import Pool, Say, Slots
+from tether.sweep.pool import Backend, Pool, Say
 from tether.sweep.records import DIVERGED, DONE, FAILED, Known, Records, counted
 from tether.training.interrupt import stop_on_interrupt
 
@@ -50,7 +50,7 @@ def look(plan: Plan, datasets: tuple[Data, ...]) -> Sweep:
     return Sweep(plan, datasets, runs, known, winners)
 
 
-def carry_out(sweep: Sweep, slots: Slots, say: Say = print, show: bool = True, retry: bool = False) -> Sweep:
+def carry_out(sweep: Sweep, backend: Backend, say: Say = print, show: bool = True, retry: bool = False) -> Sweep:
     """Make every run that is missing, then the final ones. A run that diverged is left, unless `retry`."""
     missing = [data for data in sweep.datasets if data.missing]
     if missing:
@@ -64,8 +64,8 @@ def carry_out(sweep: Sweep, slots: Slots, say: Say = print, show: bool = True, r
             if not todo:
                 return sweep
             done_steps = sum(known.step for known in sweep.known.values() if known.state == DONE)
-            say(f"{sweep.plan.name}: {counted(sweep.known)}; {len(todo)} to do by {slots}")
-            Pool(sweep.records, slots, stop, say, show).carry_out(todo, sweep.plan.name, done_steps)
+            say(f"{sweep.plan.name}: {counted(sweep.known)}; {len(todo)} to do by {backend}")
+            Pool(sweep.records, backend, stop, say, show).carry_out(todo, sweep.plan.name, done_steps)
             tried |= {run.name for run in todo}
             sweep = look(sweep.plan, sweep.datasets)  # which may have decided on final runs
 
