@@ -45,6 +45,9 @@ SMALL = {
     "conservative_weight": 1e-3,
     "sampled_actions": 2,
     "acting_samples": 10,
+    "compared_actions": 2,
+    "warm_up_steps": 0,
+    "refresh_every": UPDATES,
     "alpha": 1e4,  # what an agent clones besides must not show in where its actor goes
     "bonus_weight": 0.5,
     "bonus_weight_actor": 5.0,

@@ -75,6 +75,8 @@ def program(agent: Any, kind: str) -> str:
         key_init, key_updates = jax.random.split(key)
         state, step = agent.init(key_init, Problem(SPECS[kind], rows, steps=1_000)), jnp.zeros((), jnp.int32)
         given = penalty(kind=kind)
+        if getattr(agent, "refresh_every", 0):  # how often is the loop's to know
+            state = agent.refresh(state, jax.tree.map(lambda column: column * agent.refresh_every, rows))
         state, metrics = epoch.__wrapped__(agent, state, rows, three_updates(agent), key_updates, step, 1, (given,))
         return state, metrics, agent.policies(state, given)[agent.traits.main_policy](rows.observation)
 

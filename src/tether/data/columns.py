@@ -24,7 +24,13 @@ def with_columns(dataset: Dataset, names: Sequence[str], discount: float) -> Bat
 
 def with_blank_columns(rows: Batch, names: Sequence[str]) -> Batch:
     """Rows that stand for others, as in measuring speed: the named columns are all zeros, whatever the leading axes."""
-    return batch_type(tuple(names))(*rows, *(0.0 * (rows.action if name == "next_action" else rows.reward) for name in names))
+    like = {"next_action": 0.0 * rows.action, "row": (0.0 * rows.reward).astype(np.int32)}
+    return batch_type(tuple(names))(*rows, *(like.get(name, 0.0 * rows.reward) for name in names))
+
+
+def row(dataset: Dataset, discount: float) -> np.ndarray:
+    """(N,) the row's own number, by which an agent finds what it keeps of each."""
+    return np.arange(dataset.size, dtype=np.int32)
 
 
 def next_action(dataset: Dataset, discount: float) -> Any:
@@ -66,6 +72,7 @@ def _goes_on(dataset: Dataset) -> np.ndarray:
 
 
 COLUMNS = {
+    "row": row,
     "next_action": next_action,
     "has_next_action": has_next_action,
     "return_to_go": return_to_go,

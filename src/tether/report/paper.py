@@ -15,7 +15,7 @@ PLACE = Path(__file__).with_name("paper_table.json")
 OURS = "TD3-CVAE"  # the paper's own method
 
 # What the paper calls an agent of ours, whatever the bonus.
-_AGENTS = {"bc": "BC", "bcq": "BCQ", "cql": "CQL", "brac-p": "BRAC-p", "brac-v": "BRAC-v"}
+_AGENTS = {"awr": "AWR", "bc": "BC", "bcq": "BCQ", "bear": "BEAR", "cql": "CQL", "brac-p": "BRAC-p", "brac-v": "BRAC-v"}
 
 BEST, WITHIN = "best", "within"  # bold, underlined
 
