@@ -11,7 +11,7 @@ import pytest
 from written import write_all
 
 from tether import cli
-from tether.report.paper import marks, paper_scores, paper_table
+from tether.report.paper import marks, paper_method, paper_scores, paper_table
 from tether.report.tables import Score
 
 
@@ -61,6 +61,12 @@ def test_a_dataset_of_any_version_is_found_and_another_is_not():
     assert paper_scores("pen-human-v1")["TD3-CVAE"] == Score(59.2, 14.3)
     assert paper_scores("pen-human-v1")["BC"] == Score(34.4, None)
     assert paper_scores("halfcheetah-medium-tether") == {}
+
+
+def test_methods_are_called_as_the_paper_calls_them():
+    assert [paper_method(*pair) for pair in (("td3", "cvae"), ("bc", "none"), ("bear", "none"))] == ["TD3-CVAE", "BC", "BEAR"]
+    assert paper_method("td3", "rnd") is None
+    assert paper_method("bc", "none", {"best_share": 0.1}) is None
 
 
 def test_the_rule_gives_the_marks_of_the_papers_own_table():

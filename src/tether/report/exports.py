@@ -42,7 +42,7 @@ def csv_text(found: Gathered, policy: str | None = None) -> str:
         groups = found.on(task)
         cells, paper = task_cells(groups, policy), paper_scores(task)
         for group in groups:
-            theirs = paper.get(paper_method(group.agent, group.bonus) or "")
+            theirs = paper.get(paper_method(group.agent, group.bonus, group.runs[0].config["agent"]) or "")
             for column, cell in cells[id(group)].items():
                 writer.writerow([task, group.label, group.agent, group.bonus, *_numbers(group, column, cell, theirs)])
     return file.getvalue()

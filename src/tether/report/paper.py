@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from tether.report.tables import Score
@@ -41,8 +42,10 @@ def paper_scores(dataset: str) -> dict[str, Score]:
     return {method: Score(mean, stds.get(method)) for method, mean in zip(table["methods"], row["mean"], strict=True)}
 
 
-def paper_method(agent: str, bonus: str) -> str | None:
-    """The paper's name of an agent with a bonus, if it has such a one."""
+def paper_method(agent: str, bonus: str, settings: Mapping[str, Any] = MappingProxyType({})) -> str | None:
+    """The paper's name of an agent with a bonus, if it has such a one. `settings` are the agent's."""
+    if float(settings.get("best_share", 1.0)) < 1.0:  # cloning of the best episodes is another method
+        return None
     return OURS if (agent, bonus) == ("td3", "cvae") else _AGENTS.get(agent)
 
 

@@ -124,7 +124,7 @@ def _task_table(task: str, groups: Sequence[Group], numbers: dict[int, str], pol
     heads = "".join(f"<th>{COLUMNS[column]}</th>" for column in columns) + ("<th>the paper</th>" if paper else "")
     lines = []
     for group in groups:
-        theirs = paper_method(group.agent, group.bonus) or ""
+        theirs = paper_method(group.agent, group.bonus, group.runs[0].config["agent"]) or ""
         shown = "".join(_cell(cells[id(group)].get(column), numbers[id(group)]) for column in columns)
         beside = f'<td class="paper">{_marked(paper[theirs], paper_marks.get(theirs)) if theirs in paper else ""}</td>'
         lines.append(
