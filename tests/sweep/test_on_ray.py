@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -22,8 +23,9 @@ from test_losing_nothing import PATIENCE, started, statuses, wait_for, workers_i
 from tether import cli, storage
 from tether.config import to_json
 from tether.cores import available_cores, claimed
+from tether.errors import TetherError
 from tether.runs.reading import find_runs
-from tether.sweep.on_ray import Runner, passed_on, room
+from tether.sweep.on_ray import Runner, check_reachable, passed_on, room
 from tether.sweep.records import last_step
 
 
@@ -89,6 +91,19 @@ def test_flags_of_ray_are_refused_for_processes(flags: list[str], tmp_path: Path
     assert capsys.readouterr().err == (
         f"error: {flags[0]} is for --backend ray; processes on this machine take --workers and --threads\n"
     )
+
+
+@pytest.mark.parametrize("address", ["ray://10.0.0.1:10001", "10.0.0.1", ":6379"])
+def test_an_address_that_is_none_is_refused(address: str):
+    with pytest.raises(TetherError, match=rf"^--address is '{address}'; it takes auto, or HOST:PORT"):
+        check_reachable(address)
+
+
+def test_an_address_where_nobody_answers_is_refused_at_once():
+    with socket.socket() as taken:  # bound, and nobody listens
+        taken.bind(("127.0.0.1", 0))
+        with pytest.raises(TetherError, match=r"^nobody answers at 127.0.0.1:\d+: Connection refused; `ray start --head` says"):
+            check_reachable(f"127.0.0.1:{taken.getsockname()[1]}")
 
 
 def test_without_the_package_it_says_how_to_get_it(

@@ -54,11 +54,7 @@ def sweep(
     if not on_ray and (address is not None or gpus):
         flag = "--address" if address is not None else "--gpus"
         raise TetherError(f"{flag} is for --backend ray; processes on this machine take --workers and --threads")
-    slots = share_out(None if on_ray else workers, threads)
     found = open_sweep(plan, out)
-    if dry_run and not on_ray:
-        print("\n".join(plan_lines(found, estimate(found, slots))))
-        return
     if on_ray:
         from dataclasses import replace
 
@@ -66,12 +62,15 @@ def sweep(
 
         with connected(address, found.records.folder, threads, gpus, workers) as cluster:
             if dry_run:  # speeds are measured here, and there are as many workers as the cluster has room for
-                left = estimate(found, slots)
-                cluster_slots = replace(slots, workers=cluster.workers)
-                print("\n".join(plan_lines(found, left and replace(left, slots=cluster_slots))))
+                left = estimate(found, share_out(None, threads))
+                print("\n".join(plan_lines(found, left and replace(left, slots=replace(left.slots, workers=cluster.workers)))))
                 return
             found = carry_out(found, cluster, retry=retry)
     else:
+        slots = share_out(workers, threads)
+        if dry_run:
+            print("\n".join(plan_lines(found, estimate(found, slots))))
+            return
         found = carry_out(found, Processes(slots), retry=retry)
     for line in winner_lines(found):
         print(line)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import socket
 import subprocess
 import sys
 import time
@@ -185,11 +186,12 @@ def connected(
     threads = threads or 1
     if threads < 1 or gpus < 0 or (most is not None and most < 1):
         raise TetherError(f"--threads is {threads}, --gpus {gpus:g}, --workers {most}; a run has a thread at least")
-    options: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR, "include_dashboard": False}
+    options: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
     if address is None:
-        options["num_cpus"] = len(available_cores())
+        options |= {"num_cpus": len(available_cores()), "include_dashboard": False}
     else:
-        options = {"address": address, "log_to_driver": False, "logging_level": logging.ERROR}
+        check_reachable(address)
+        options["address"] = address
     try:
         ray.init(**options)
     except (ConnectionError, ValueError, RuntimeError) as error:
@@ -203,6 +205,20 @@ def connected(
         yield backend
     finally:
         ray.shutdown()
+
+
+def check_reachable(address: str, seconds: float = 5.0) -> None:
+    """Refuse an address where nobody answers. Ray would try for minutes."""
+    if address == "auto":
+        return
+    host, _, port = address.rpartition(":")
+    if not host or not port.isdigit() or "/" in address:
+        raise TetherError(f"--address is {address!r}; it takes auto, or HOST:PORT of the cluster's head such as 10.0.0.1:6379")
+    try:
+        socket.create_connection((host, int(port)), timeout=seconds).close()
+    except (OSError, OverflowError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise TetherError(f"nobody answers at {address}: {reason}; `ray start --head` says the address of a cluster") from error
 
 
 def _first_line(error: Exception) -> str:
