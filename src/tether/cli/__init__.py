@@ -22,6 +22,8 @@ COMMANDS = {
     "collect": "tether.cli.collect:collect",
     "report": "tether.cli.report:report",
     "bonus": "tether.cli.bonus:bonus",
+    "export": "tether.cli.export:export",
+    "familiarity": "tether.cli.familiarity:familiarity",
     "data info": "tether.cli.data.info:info",
     "data list": "tether.cli.data.listing:list_datasets",
     "data download": "tether.cli.data.download:download",

@@ -14,7 +14,7 @@ from tether.errors import TetherError
 from tether.networks import Layers
 from tether.policies import Policy
 from tether.policies.deterministic import make_deterministic
-from tether.policies.observations import as_rows
+from tether.runtime.observations import as_rows
 from tether.types import Spec, discrete_spec
 
 SPEC = Spec(3, (-1.0,), (1.0,))
