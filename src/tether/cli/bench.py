@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 SECONDS_OF_A_TURN = 2.0  # of one of the processes side by side
+CALLS_OF_A_TURN = 100  # of one of those that act in turns
 
 
 def bench(
@@ -14,6 +15,7 @@ def bench(
     larger_than_memory: bool = False,
     memory_share: float = 0.3,
     side_by_side: bool = False,
+    acting: bool = False,
     out: Path | None = None,
 ) -> None:
     """Measure the speed of training and fitting at the paper's sizes against the machine's matrix product.
@@ -26,6 +28,7 @@ def bench(
         tether bench --most-rows 1000000 --repetitions 3
         tether bench --larger-than-memory --out benchmarks/results/mine-on-disk.json
         tether bench --side-by-side --out benchmarks/results/mine-side-by-side.json
+        tether bench --acting --out benchmarks/results/mine-acting.json
 
     Args:
         steps: Gradient steps of one repetition.
@@ -35,8 +38,12 @@ def bench(
             against rows in memory. Takes 4 GB in the temporary folder (TMPDIR), and 6 GB of memory for the other side.
         memory_share: Of the size of the rows, what the limited process may have beyond what JAX takes.
         side_by_side: Measure how to share out the cores instead: one process with all of them against one a core, in turns.
+        acting: Measure how long an action takes instead: JAX, NumPy and onnxruntime in turns, for 1 and 256 observations.
         out: Write the JSON here too.
     """
+    if acting:
+        _bench_acting(repetitions, out)
+        return
     if side_by_side:
         _bench_side_by_side(repetitions, out)
         return
@@ -155,6 +162,59 @@ def _bench_side_by_side(rounds: int, out: Path | None) -> None:
     for sharing in found:
         numbers = [f"{sorted(rates)[len(rates) // 2]:,.0f}" for rates in (sharing.together, sharing.apart)]
         table.add_row(f"{sharing.agent}, {sharing.bonus}", *numbers, f"{sharing.gain:.2f}", f"{sharing.cpu_gain:.2f}")
+    Console(stderr=True).print(table)
+    if out is not None:
+        storage.write_json(out, report)
+
+
+def _bench_acting(rounds: int, out: Path | None) -> None:
+    import os
+    import tempfile
+    from json import dumps
+    from statistics import median
+
+    from tether.cores import thread_limits
+
+    os.environ.update(thread_limits(1))  # before NumPy and JAX are imported, who look once
+
+    from rich.console import Console
+    from rich.table import Table
+
+    from tether import storage
+    from tether.benchmark import acting, speed
+    from tether.errors import TetherError
+
+    if rounds < 1:
+        raise TetherError(f"--repetitions is {rounds}; it must be at least 1")
+    with tempfile.TemporaryDirectory(prefix="tether-bench-") as folder:
+        found = acting.measure(Path(folder), rounds, CALLS_OF_A_TURN)
+        starts = acting.measure_start(Path(folder) / "policy.safetensors", rounds)
+    report = {
+        "measurements": found,
+        "start_seconds": starts,
+        "hidden_sizes": acting.HIDDEN,
+        "bonus": acting.BONUS,
+        "observation_size": speed.SPEC.observation_size,
+        "action_size": speed.SPEC.action_size,
+        **speed.surroundings(),
+    }
+    print(dumps(report, indent=2))
+    table = Table(
+        "runner", "rows", title=f"microseconds a call on one thread, median (99th percentile); familiarity by {acting.BONUS}"
+    )
+    for column in ("action", "action and familiarity", "start, ms"):
+        table.add_column(column, justify="right")
+    cell = {
+        (
+            fact["runner"],
+            fact["rows"],
+            fact["familiarity"],
+        ): f"{fact['microseconds_median']:,.0f} ({fact['microseconds_p99']:,.0f})"
+        for fact in found
+    }
+    for runner, rows in dict.fromkeys((fact["runner"], fact["rows"]) for fact in found):
+        start = f"{1e3 * median(starts[runner]):,.0f}" if runner in starts and rows == 1 else ""
+        table.add_row(runner, str(rows), cell[runner, rows, False], cell[runner, rows, True], start)
     Console(stderr=True).print(table)
     if out is not None:
         storage.write_json(out, report)

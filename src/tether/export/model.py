@@ -169,11 +169,12 @@ def sample_observations(policy: JaxPolicy, number: int = CHECKED) -> np.ndarray:
     return (chosen + far * spread * noise).astype(np.float32)
 
 
-def open_session(path: Path) -> Any:
-    """onnxruntime's, on the processor."""
+def open_session(path: Path, threads: int = 0) -> Any:
+    """onnxruntime's, on the processor; 0 threads: as many as it likes."""
     onnxruntime = _onnxruntime()
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 3
+    options.intra_op_num_threads = threads
     try:
         return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
     except Exception as error:  # of onnxruntime's own kinds
