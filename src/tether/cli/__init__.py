@@ -24,6 +24,7 @@ COMMANDS = {
     "bonus": "tether.cli.bonus:bonus",
     "export": "tether.cli.export:export",
     "familiarity": "tether.cli.familiarity:familiarity",
+    "serve": "tether.cli.serve:serve",
     "data info": "tether.cli.data.info:info",
     "data list": "tether.cli.data.listing:list_datasets",
     "data download": "tether.cli.data.download:download",

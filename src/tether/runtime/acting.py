@@ -168,8 +168,13 @@ def _replaced(
     return replaced
 
 
+def as_shipped(spec: Spec, actions: np.ndarray) -> np.ndarray:
+    """Rows of actions as users see them: whole numbers where they are choices."""
+    return np.argmax(actions, axis=-1) if spec.discrete else actions
+
+
 def _as_asked(policy: Asked, actions: np.ndarray, one: bool) -> Any:
-    if policy.spec.discrete:
-        numbers = np.argmax(actions, axis=-1)
-        return int(numbers[0]) if one else numbers
-    return actions[0] if one else actions
+    shipped = as_shipped(policy.spec, actions)
+    if not one:
+        return shipped
+    return int(shipped[0]) if policy.spec.discrete else shipped[0]
