@@ -17,7 +17,7 @@ from tether.bonuses import GRADIENT, LOG_PROBABILITY, SAMPLES, VALUE, BonusTrait
 from tether.data.columns import with_columns
 from tether.data.dataset import Dataset
 from tether.optimisation import Optimiser
-from tether.training.loop import agent_epoch, fresh_state, learn, run_keys
+from tether.training.loop import agent_epoch, learn, run_keys
 from tether.training.sources import Rows
 from tether.types import Batch, Key, Metrics, Problem, Spec, discrete_spec
 
@@ -45,6 +45,9 @@ SMALL = {
     "conservative_weight": 1e-3,
     "sampled_actions": 2,
     "acting_samples": 10,
+    "compared_actions": 2,
+    "warm_up_steps": 0,
+    "refresh_every": UPDATES,
     "alpha": 1e4,  # what an agent clones besides must not show in where its actor goes
     "bonus_weight": 0.5,
     "bonus_weight_actor": 5.0,
@@ -214,10 +217,13 @@ def penalty(bowl: BowlState | None = None, kind: str = "continuous") -> FrozenBo
 
 
 def initial_state(agent: Any, spec: Spec = SPEC, seed: int = 0, rows: Batch | None = None, steps: int = 10_000) -> Any:
-    """`rows` matter to an agent that looks at the data's moments."""
+    """`rows` matter to an agent that looks at the data's moments.
+
+    Operation by operation: these are compiled once for all agents, a whole `init` for each anew, which is dearer than an epoch.
+    """
     if rows is None:
         rows = suited(constant_reward(), "discrete" if spec.discrete else "continuous")
-    return fresh_state(agent, run_keys(seed)[0], Problem(spec, rows, steps))
+    return agent.init(run_keys(seed)[0], Problem(spec, rows, steps))
 
 
 def train(

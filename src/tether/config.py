@@ -56,9 +56,9 @@ class RunConfig:
 
     @property
     def epoch_steps(self) -> int:
-        """Steps of one compiled epoch: as many as `log_every` allows with every evaluation, checkpoint and the end on one."""
-        training = self.training
-        return math.gcd(training.log_every, training.evaluate_every, training.checkpoint_every, training.steps)
+        """Steps of one compiled epoch: as many as `log_every` allows with evaluations, checkpoints, refreshes, the end on one."""
+        training, refresh = self.training, getattr(self.agent, "refresh_every", 0)
+        return math.gcd(training.log_every, training.evaluate_every, training.checkpoint_every, training.steps, refresh)
 
     @property
     def policy(self) -> str:

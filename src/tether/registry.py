@@ -20,6 +20,8 @@ AGENTS = {
     "brac-p": "tether.agents.brac:BRACp",
     "brac-v": "tether.agents.brac:BRACv",
     "bcq": "tether.agents.bcq:BCQ",
+    "bear": "tether.agents.bear:BEAR",
+    "awr": "tether.agents.awr:AWR",
     "dqn": "tether.agents.dqn:DQN",
     "bc": "tether.agents.bc:BC",
 }

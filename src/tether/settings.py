@@ -198,7 +198,13 @@ def _check_number(number: float, hint: Any, name: str) -> None:
 
 
 def _hints(kind: type) -> dict[str, Any]:
-    return get_type_hints(kind, include_extras=True)
+    """Read once: they are evaluated from text, and a plan of thousands of runs asks for them tens of thousands of times."""
+    if kind not in _HINTS:
+        _HINTS[kind] = get_type_hints(kind, include_extras=True)
+    return _HINTS[kind]
+
+
+_HINTS: dict[type, dict[str, Any]] = {}
 
 
 def convert(value: Any, hint: Any, name: str) -> Any:

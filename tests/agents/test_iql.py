@@ -11,7 +11,8 @@ import pytest
 from problems import constant_reward, go_on, initial_state, small
 
 from tether import IQL
-from tether.agents.iql import Clone, actor_loss, advantage_weight, expectile_loss
+from tether.agents.iql import expectile_loss
+from tether.agents.weighted_cloning import Clone, advantage_weight, weighted_cloning_loss
 from tether.networks import MLP
 from tether.policies import Deterministic
 from tether.types import Batch
@@ -33,15 +34,17 @@ def test_the_minimum_is_the_expectile():
 
 
 def test_an_advantage_weighs_by_its_exponential_up_to_a_hundred():
-    found = advantage_weight(jnp.array([0.0, 0.5, -1.0, 50.0]), 3.0)
+    found = advantage_weight(jnp.array([0.0, 0.5, -1.0, 50.0]), 3.0, 100.0)
     np.testing.assert_allclose(found, [1.0, math.exp(1.5), math.exp(-3.0), 100.0], rtol=1e-5)
 
 
 def test_the_actor_s_loss_by_hand():
     # Log-std 0 in half ranges of 2: distances 0 and 1, log-probabilities -c and -0.5 - c with c = 0.5 log 2 pi.
     c = 0.5 * math.log(2 * math.pi)
-    agent, actor = IQL(bonus_weight_actor=0.5), Clone(MEAN, jnp.zeros(1))
-    loss, _ = actor_loss(agent, actor, BATCH, jnp.array([2.0, 4.0]), jax.random.key(0), lambda seen, action, key: seen[:, 0])
+    actor = Clone(MEAN, jnp.zeros(1))
+    loss, _ = weighted_cloning_loss(
+        actor, BATCH, jnp.array([2.0, 4.0]), jax.random.key(0), lambda seen, action, key: seen[:, 0], bonus_weight=0.5
+    )
     assert float(loss) == pytest.approx((2.0 * c + 4.0 * (0.5 + c)) / 2 + 0.5 * 4.0, rel=1e-5)
 
 

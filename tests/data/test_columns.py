@@ -44,9 +44,14 @@ def test_what_is_not_asked_for_is_not_made(dataset: Dataset):
     assert asked.action is dataset.transitions.action
 
 
-def test_every_column_has_a_row_for_each_transition_in_float32(dataset: Dataset):
-    for column in with_columns(dataset, tuple(COLUMNS), 0.5)[5:]:
-        assert (len(column), column.dtype) == (5, np.float32)
+def test_every_column_has_a_row_for_each_transition(dataset: Dataset):
+    for name, column in zip(COLUMNS, with_columns(dataset, tuple(COLUMNS), 0.5)[5:], strict=True):
+        # A float32 tells row numbers apart up to 16 million only.
+        assert (len(column), column.dtype) == (5, np.int32 if name == "row" else np.float32)
+
+
+def test_a_row_knows_its_number(dataset: Dataset):
+    np.testing.assert_array_equal(with_columns(dataset, ("row",), 0.5).row, [0, 1, 2, 3, 4])
 
 
 def test_a_column_that_there_is_not_is_refused(dataset: Dataset):

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from problems import SPEC, Bowl, as_dataset, bowl_state, linear_behaviour, linear_policy
 
-from tether.experiments.probe import Distances, clone, distances, probe
+from tether.experiments import probe
+from tether.experiments.probe import Distances, distances
 from tether.policies import act
 from tether.training.fit import FitReport, FittedBonus
 
@@ -27,8 +28,8 @@ def test_shares_run_from_cloning_to_chance():
 def test_the_probe_ends_where_the_bonus_is_lowest_and_cloning_where_the_data_is():
     seen: list[int] = []
     centre = np.array([0.25, 3.0])
-    probed = probe(bowl(centre), DATASET, 1_200, 0, seen.append)
-    cloned = clone(DATASET, 1_200, 0, lambda step: None)
+    probed = probe.probe(bowl(centre), DATASET, 1_200, 0, seen.append)
+    cloned = probe.clone(DATASET, 1_200, 0, lambda step: None)
     observation = np.asarray(DATASET.transitions.observation)
     np.testing.assert_allclose(np.asarray(act(probed, observation)).mean(axis=0), centre, atol=0.1)
     np.testing.assert_allclose(act(cloned, observation), linear_policy(observation), atol=0.25)
@@ -42,6 +43,6 @@ def test_the_probe_ends_where_the_bonus_is_lowest_and_cloning_where_the_data_is(
 
 
 def test_a_probe_depends_on_its_seed_only():
-    first, again, other = (probe(bowl(np.array([0.0, 1.0])), DATASET, 20, seed, lambda step: None) for seed in (0, 0, 1))
+    first, again, other = (probe.probe(bowl(np.array([0.0, 1.0])), DATASET, 20, seed, lambda step: None) for seed in (0, 0, 1))
     jax.tree.map(np.testing.assert_array_equal, first, again)
     assert not np.array_equal(first.network.weights[0], other.network.weights[0])

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -99,18 +101,24 @@ def test_runs_that_differ_in_the_agent_or_its_seed_share_a_fit(tmp_path: Path):
     assert fits[None] == 2
 
 
+@pytest.fixture(scope="module")
+def shipped() -> Callable[[str], tuple[Plan, list[PlannedRun]]]:
+    """The runs of a plan that ships; a large one is expanded once."""
+    return cache(lambda name: runs_of(PLANS / f"{name}.toml"))
+
+
 @pytest.mark.parametrize(("plan", "number", "fits", "final"), [("quick", 8, 1, 3), ("paper-table", 24 * 25 * 3, 24, 24 * 10)])
-def test_the_plans_that_ship_stand_for_the_right_number_of_runs(plan: str, number: int, fits: int, final: int):
+def test_the_plans_that_ship_stand_for_the_right_number_of_runs(shipped, plan: str, number: int, fits: int, final: int):
     from tether.sweep.choosing import number_of_final_runs
 
-    found, runs = runs_of(PLANS / f"{plan}.toml")
+    found, runs = shipped(plan)
     assert len({run.folder for run in runs}) == number
     assert len({run.fit for run in runs} - {None}) == fits
     assert number_of_final_runs(found, runs) == final
 
 
-def test_the_papers_plan_has_the_papers_tasks_grid_and_length():
-    _, runs = runs_of(PLANS / "paper-table.toml")
+def test_the_papers_plan_has_the_papers_tasks_grid_and_length(shipped):
+    _, runs = shipped("paper-table")
     assert Counter(run.data.group for run in runs) == {"locomotion": 12 * 75, "manipulation": 12 * 75}
     points = {(setting(run, "agent.bonus_weight_actor"), setting(run, "agent.bonus_weight_critic")) for run in runs}
     assert points == {(actor, critic) for actor in (0.1, 0.5, 1, 5, 10) for critic in (0.1, 0.5, 1, 5, 10)}

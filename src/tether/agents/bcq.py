@@ -86,7 +86,7 @@ class BCQ:
         likely = penalty.sample(batch.observation, key_here)
 
         def loss_of(perturbation: MLP) -> tuple[jax.Array, jax.Array]:
-            action = perturbed(perturbation, penalty, batch.observation, likely, self.most_perturbed)
+            action = perturbed(perturbation, penalty.spec, batch.observation, likely, self.most_perturbed)
             return -jnp.mean(critics.first(batch.observation, action)), action
 
         (actor_loss, action), gradient = jax.value_and_grad(loss_of, has_aux=True)(state.perturbation)
@@ -128,7 +128,11 @@ def best_value(agent: BCQ, state: BCQState, batch: Batch, key: Key, generator: A
     """Of the best of a few likely next actions, by a mix of both critics that leans to the smaller: `(B,)`."""
     repeated = jnp.repeat(batch.next_observation, agent.samples, axis=0)
     likely = generator.sample(repeated, key)
-    action = perturbed(state.target_perturbation, generator, repeated, likely, agent.most_perturbed)
-    values = state.target_critics(repeated, action)
-    mixed = agent.least_share * jnp.min(values, axis=0) + (1.0 - agent.least_share) * jnp.max(values, axis=0)
-    return jnp.max(mixed.reshape(-1, agent.samples), axis=1)
+    action = perturbed(state.target_perturbation, generator.spec, repeated, likely, agent.most_perturbed)
+    return best_of_mixed(state.target_critics(repeated, action), agent.least_share, agent.samples)
+
+
+def best_of_mixed(values: jax.Array, least_share: float, samples: int) -> jax.Array:
+    """Of `samples` actions in a row the largest mix of the smallest and the largest critic: `(critics, B samples) -> (B,)`."""
+    mixed = least_share * jnp.min(values, axis=0) + (1.0 - least_share) * jnp.max(values, axis=0)
+    return jnp.max(mixed.reshape(-1, samples), axis=1)

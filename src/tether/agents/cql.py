@@ -123,7 +123,9 @@ def propose(agent: CQL, actor: SquashedGaussian, observation: jax.Array, next_ob
     volume = jnp.sum(jnp.log(2.0 * half_range(actor.low, actor.high)))
 
     def of(observations: jax.Array, key: Key) -> tuple[jax.Array, jax.Array]:
-        return jax.vmap(lambda key: actor.sample(observations, key))(jax.random.split(key, agent.sampled_actions))
+        return jax.vmap(lambda key: actor.sample_with_log_probability(observations, key))(
+            jax.random.split(key, agent.sampled_actions)
+        )
 
     here, there = of(observation, key_here), of(next_observation, key_next)
     density = jnp.concatenate([jnp.full(unit.shape[:2], -volume), here[1], there[1]])

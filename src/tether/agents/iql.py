@@ -4,8 +4,8 @@
     critic loss   sum_i E[(r + discount (1 - terminated) V(s') - Q_i(s, a))^2]
     actor loss    - E[min(exp(beta (min_i Qbar_i(s, a) - V(s))), 100) log pi(a|s)]
 
-pi is a Gaussian around tanh of the network with one learned log-std for each action. It acts by its mean, so the policy that is
-shipped is deterministic. The actor's rate falls as a cosine over the whole training. Rewards are scaled by the range of returns.
+pi is a Gaussian around tanh of the network with one learned log-std for each action (weighted_cloning.py). The actor's rate falls
+as a cosine over the whole training. Rewards are scaled by the range of returns.
 Differs from the paper: weights start as PyTorch's do and not orthogonal.
 Beyond it: the actor pays the bonus of its mean action, if that is given a weight.
 """
@@ -19,24 +19,17 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from tether.agents.actor_critic import batch_number, bellman_target, critic_loss, data_distance
+from tether.agents.actor_critic import batch_number, bellman_target, critic_loss
 from tether.agents.base import AgentTraits
-from tether.networks import MLP, Critics, Layers, half_range, make_critics, make_mlp, observation_scaler
+from tether.agents.weighted_cloning import Clone, advantage_weight, make_clone, weighted_cloning_loss
+from tether.networks import MLP, Critics, Layers, make_critics, make_mlp, observation_scaler
 from tether.optimisation import ADAM, Optimiser, copy_of, mix
-from tether.policies.deterministic import Deterministic, make_deterministic
+from tether.policies.deterministic import Deterministic
 from tether.settings import Amount, Share, ShareBelowOne, Size
 from tether.types import Batch, Key, Metrics, Penalty, Problem
 
 MOST_WEIGHT = 100.0  # of a row in the actor's loss
-LOG_STD_LIMITS = (-5.0, 2.0)
 COSINE = Optimiser(schedule="cosine")
-
-
-class Clone(NamedTuple):
-    """The Gaussian that is fitted."""
-
-    mean: Deterministic
-    log_std: jax.Array  # (A,) in half action ranges
 
 
 class IQLState(NamedTuple):
@@ -80,7 +73,7 @@ class IQL:
         key_actor, key_value, key_critics = jax.random.split(key, 3)
         spec, steps = problem.spec, problem.steps
         layers = Layers(self.hidden_sizes, scaler=observation_scaler(problem, self.normalise_observations))
-        actor = Clone(make_deterministic(key_actor, spec, layers), jnp.zeros(spec.action_size))
+        actor = make_clone(key_actor, spec, layers)
         value = make_mlp(key_value, spec.observation_size, layers, 1)
         critics = make_critics(key_critics, spec, 2, layers)
         return IQLState(
@@ -104,8 +97,10 @@ class IQL:
         gradient = jax.grad(value_loss)(state.value)
         value, value_optimiser = self.optimiser.step(state.value, gradient, state.value_optimiser, self.learning_rate_value)
 
-        weight = advantage_weight(recorded - value(batch.observation)[:, 0], self.inverse_temperature)
-        gradient, metrics = jax.grad(actor_loss, argnums=1, has_aux=True)(self, state.actor, batch, weight, key, penalty)
+        weight = advantage_weight(recorded - value(batch.observation)[:, 0], self.inverse_temperature, MOST_WEIGHT)
+        gradient, metrics = jax.grad(weighted_cloning_loss, has_aux=True)(
+            state.actor, batch, weight, key, penalty, self.bonus_weight_actor
+        )
         actor, actor_optimiser = self.actor_optimiser.step(state.actor, gradient, state.actor_optimiser, self.learning_rate_actor)
 
         target = bellman_target(batch.reward, batch.terminated, value(batch.next_observation)[:, 0], self.discount)
@@ -123,8 +118,7 @@ class IQL:
             value_optimiser=value_optimiser,
             critic_optimiser=critic_optimiser,
         )
-        metrics |= {"critic/loss": loss, "critic/q": jnp.mean(values[0]), "critic/target": jnp.mean(target)}
-        return state, metrics | {"actor/weight": jnp.mean(weight)}
+        return state, metrics | {"critic/loss": loss, "critic/q": jnp.mean(values[0]), "critic/target": jnp.mean(target)}
 
     def policies(self, state: IQLState, penalty: Penalty) -> dict[str, Deterministic]:
         return {"online": state.actor.mean, "target": state.target_actor.mean}
@@ -136,20 +130,3 @@ class IQL:
 def expectile_loss(error: jax.Array, expectile: float) -> jax.Array:
     """Squares, those of errors above zero weighed by `expectile` and those below by the rest. `(B,) -> (B,)`."""
     return jnp.where(error > 0, expectile, 1.0 - expectile) * jnp.square(error)
-
-
-def advantage_weight(advantage: jax.Array, inverse_temperature: float) -> jax.Array:
-    """How much a recorded action counts as one to clone, with no gradient. `(B,) -> (B,)`."""
-    return jax.lax.stop_gradient(jnp.minimum(jnp.exp(inverse_temperature * advantage), MOST_WEIGHT))
-
-
-def actor_loss(
-    agent: IQL, actor: Clone, batch: Batch, weight: jax.Array, key: Key, penalty: Penalty
-) -> tuple[jax.Array, Metrics]:
-    mean, log_std = actor.mean(batch.observation), jnp.clip(actor.log_std, *LOG_STD_LIMITS)[None, :]
-    distance = (batch.action - mean) / half_range(actor.mean.low, actor.mean.high)
-    log_probability = jnp.sum(-0.5 * jnp.square(distance / jnp.exp(log_std)) - log_std - 0.5 * jnp.log(2.0 * jnp.pi), axis=-1)
-    bonus = penalty(batch.observation, mean, key)
-    loss = jnp.mean(agent.bonus_weight_actor * bonus - weight * log_probability)
-    metrics = {"actor/loss": loss, "actor/bonus": jnp.mean(bonus)}
-    return loss, metrics | {"actor/data_distance": data_distance(mean, batch.action)}

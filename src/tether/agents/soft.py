@@ -81,7 +81,7 @@ def update(
     """One step of critics, actor and temperature each."""
     batch = batch_number(batches, 0)
     key_next, key_next_cost, key_actor, key_actor_cost = jax.random.split(key, 4)
-    drawn = Drawn(*state.actor.sample(batch.next_observation, key_next))
+    drawn = Drawn(*state.actor.sample_with_log_probability(batch.next_observation, key_next))
     cost, metrics = next_cost(batch, drawn, key_next_cost)
     next_value = jnp.min(state.target_critics(batch.next_observation, drawn.action), axis=0)
     target = bellman_target(batch.reward, batch.terminated, next_value - cost, agent.discount)
@@ -96,7 +96,7 @@ def update(
     critics, critic_optimiser = agent.optimiser.step(state.critics, gradient, state.critic_optimiser, agent.learning_rate_critic)
 
     def actor_loss(actor: SquashedGaussian) -> tuple[jax.Array, tuple[Drawn, Metrics]]:
-        drawn = Drawn(*actor.sample(batch.observation, key_actor))
+        drawn = Drawn(*actor.sample_with_log_probability(batch.observation, key_actor))
         value = jnp.min(critics(batch.observation, drawn.action), axis=0)
         cost, told = actor_cost(drawn, key_actor_cost)
         loss = jnp.mean(cost - value)

@@ -1,9 +1,10 @@
 """How unlikely the action is for a cloned behaviour policy, against the likeliest one: density, one of the paper's alternatives.
 
-    b(s, a) = log p(a*|s) - log p(a|s),   a* the mode;   for a Gaussian, 1/2 sum ((a - mean(s)) / std(s))^2
+    b(s, a) = log p(a*|s) - log p(a|s),   a* the mode;   for one Gaussian, 1/2 sum ((a - mean(s)) / std(s))^2
 
-p is a Gaussian of independent dimensions, fitted by likelihood, whose mean is a tanh scaled to the bounds; a softmax for discrete
-actions. It has one mode: where the data's policy has several, the place between them counts as known. Sizes and rates are TD3's.
+p is a mixture of `components` Gaussians of independent dimensions, fitted by likelihood, whose means are a tanh scaled to the
+bounds; a softmax for discrete actions. One Gaussian has one mode: where several policies made the data, the place between them
+counts as known. a* is the likeliest of the components' means. Sizes and rates are TD3's.
 """
 
 from __future__ import annotations
@@ -23,21 +24,32 @@ from tether.types import Batch, Key, Metrics, Problem
 
 
 class Behaviour(eqx.Module):
-    network: Network  # of the observation: mean before tanh and log-std in half action ranges, or logits
+    network: Network  # of the observation: means before tanh, log-stds in half action ranges, log-weights if several; or logits
     low: tuple[float, ...] = eqx.field(static=True)
     high: tuple[float, ...] = eqx.field(static=True)
     discrete: bool = eqx.field(static=True)
+    components: int = eqx.field(static=True, default=1)
 
     def __call__(self, observation: jax.Array, action: jax.Array) -> tuple[jax.Array, jax.Array]:
         """Log-probabilities of the actions and of the likeliest ones, `(B,)` each."""
+        found = self.network(observation)
         if self.discrete:
-            logits = jax.nn.log_softmax(self.network(observation))
+            logits = jax.nn.log_softmax(found)
             return jnp.sum(logits * action, axis=-1), jnp.max(logits, axis=-1)
-        mean, log_std = jnp.split(self.network(observation), 2, axis=-1)
-        std = jnp.exp(jnp.clip(log_std, -5.0, 2.0)) * half_range(self.low, self.high)
-        distance = jnp.square((action - scale_to_bounds(jnp.tanh(mean), self.low, self.high)) / std)
-        mode = -jnp.sum(jnp.log(std) + 0.5 * jnp.log(2.0 * jnp.pi), axis=-1)
-        return mode - 0.5 * jnp.sum(distance, axis=-1), mode
+        rows, size = action.shape
+        moments = found[:, : 2 * self.components * size].reshape(rows, 2 * self.components, size)
+        weight = jax.nn.log_softmax(found[:, moments[0].size :]) if self.components > 1 else jnp.zeros((rows, 1))
+        mean, log_std = moments[:, : self.components], moments[:, self.components :]
+        mean = jax.vmap(lambda one: scale_to_bounds(jnp.tanh(one), self.low, self.high))(mean)
+        std = jnp.exp(jnp.clip(log_std, -5.0, 2.0)) * half_range(self.low, self.high)[None]
+
+        def log_density(of: jax.Array) -> jax.Array:
+            """`(B, M, A) -> (B, M)`."""
+            distance = jnp.square((of[:, :, None] - mean[:, None]) / std[:, None])  # (B, M, components, A)
+            each = -jnp.sum(0.5 * distance + (jnp.log(std) + 0.5 * jnp.log(2.0 * jnp.pi))[:, None], axis=-1)
+            return jax.nn.logsumexp(weight[:, None] + each, axis=-1)
+
+        return log_density(action[:, None])[:, 0], jnp.max(log_density(mean), axis=1)
 
 
 @dataclass(frozen=True)
@@ -48,6 +60,7 @@ class Density:
 
     steps: Steps = 20_000
     batch_size: Size = 256
+    components: Size = 1  # Gaussians in the mixture
     hidden_sizes: tuple[Size, ...] = (256, 256)  # relu
     learning_rate: Amount = 3e-4
     held_out_share: ShareBelowOne = 0.05  # of the episodes, kept out of the fit to judge it by
@@ -60,8 +73,9 @@ class Density:
     def init(self, key: Key, problem: Problem) -> tuple[Behaviour, Any]:
         spec = problem.spec
         layers = Layers(self.hidden_sizes, scaler=observation_scaler(problem, wanted=True))
-        network = make_network(key, spec, 0, layers, spec.action_size if spec.discrete else 2 * spec.action_size)
-        behaviour = Behaviour(network, spec.action_low, spec.action_high, spec.discrete)
+        mixture = 2 * self.components * spec.action_size + (self.components if self.components > 1 else 0)
+        network = make_network(key, spec, 0, layers, spec.action_size if spec.discrete else mixture)
+        behaviour = Behaviour(network, spec.action_low, spec.action_high, spec.discrete, self.components)
         return behaviour, ADAM.start(behaviour, self.learning_rate)
 
     def update(self, fitting: tuple[Behaviour, Any], batch: Batch, key: Key) -> tuple[Any, Metrics]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,13 @@ def with_columns(dataset: Dataset, names: Sequence[str], discount: float) -> Bat
 
 def with_blank_columns(rows: Batch, names: Sequence[str]) -> Batch:
     """Rows that stand for others, as in measuring speed: the named columns are all zeros, whatever the leading axes."""
-    return batch_type(tuple(names))(*rows, *(0.0 * (rows.action if name == "next_action" else rows.reward) for name in names))
+    like = {"next_action": 0.0 * rows.action, "row": (0.0 * rows.reward).astype(np.int32)}
+    return batch_type(tuple(names))(*rows, *(like.get(name, 0.0 * rows.reward) for name in names))
+
+
+def row(dataset: Dataset, discount: float) -> np.ndarray:
+    """(N,) the row's own number, by which an agent finds what it keeps of each."""
+    return np.arange(dataset.size, dtype=np.int32)
 
 
 def next_action(dataset: Dataset, discount: float) -> Any:
@@ -41,12 +48,12 @@ def return_to_go(dataset: Dataset, discount: float) -> np.ndarray:
 
     Where a time limit cut the episode, what would have come after it is missing.
     """
-    from scipy.signal import lfilter
-
     reward = np.asarray(dataset.transitions.reward, np.float64)
-    episodes = zip(dataset.episode_starts, dataset.episode_ends, strict=True)
-    backwards = [lfilter([1.0], [1.0, -discount], reward[start:end][::-1])[::-1] for start, end in episodes]
-    return np.concatenate(backwards).astype(np.float32)
+    found = np.empty(dataset.size, np.float32)
+    for start, end in zip(dataset.episode_starts, dataset.episode_ends, strict=True):
+        backwards = accumulate(reward[start:end][::-1].tolist(), lambda later, now: now + discount * later)
+        found[start:end][::-1] = list(backwards)
+    return found
 
 
 def episode_rank(dataset: Dataset, discount: float) -> np.ndarray:
@@ -65,6 +72,7 @@ def _goes_on(dataset: Dataset) -> np.ndarray:
 
 
 COLUMNS = {
+    "row": row,
     "next_action": next_action,
     "has_next_action": has_next_action,
     "return_to_go": return_to_go,

@@ -8,6 +8,7 @@ import numpy as np
 
 from tether.data.dataset import Dataset
 from tether.errors import TetherError
+from tether.ranks import rank_correlation
 
 REWARD_SCALINGS = ("auto", "range", "divide", "returns", "none")
 RETURN_RANGE = 1_000.0  # IQL's
@@ -96,15 +97,13 @@ def order_kept(dataset: Dataset, scale: RewardScale, discount: float) -> float |
 
     1: the order is the same; -1: the best are the worst now; 0 where all are worth the same now; None where they were before.
     """
-    from scipy.stats import spearmanr
-
     reward = np.asarray(dataset.transitions.reward)
     scaled = replace(dataset, transitions=dataset.transitions._replace(reward=scale.apply(reward)))
     # To six digits: rewards are float32, which would make neighbours of episodes that are worth the same.
     before, after = (_rounded(episode_worths(each, discount)) for each in (dataset, scaled))
     if np.ptp(before) == 0.0:
         return None
-    return 0.0 if np.ptp(after) == 0.0 else float(spearmanr(before, after).statistic)
+    return 0.0 if np.ptp(after) == 0.0 else rank_correlation(before, after)
 
 
 def _rounded(values: np.ndarray) -> np.ndarray:

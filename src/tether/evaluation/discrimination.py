@@ -8,6 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from tether.data.dataset import Dataset
+from tether.ranks import average_ranks
 
 NOISE_LEVELS = (0.05, 0.1, 0.25, 0.5, 1.0)  # standard deviations, in half action ranges
 PAIRS = 10_000  # enough for an AUROC to two digits
@@ -41,9 +42,7 @@ def pairs_by_kind(dataset: Dataset, seed: int = 0, most: int = PAIRS) -> tuple[n
 
 def auroc(known: np.ndarray, unknown: np.ndarray) -> float:
     """The chance that the bonus of an unknown pair is above that of a known one, ties counting half."""
-    from scipy.stats import rankdata
-
-    ranks = rankdata(np.concatenate([known, unknown]))[len(known) :]
+    ranks = average_ranks(np.concatenate([known, unknown]))[len(known) :]
     return float((ranks.sum() - len(unknown) * (len(unknown) + 1) / 2) / (len(known) * len(unknown)))
 
 

@@ -82,12 +82,12 @@ class Probe:
         return ProbeState(*ADAM.step(state.actor, gradient, state.optimiser, self.like.learning_rate_actor)), {"actor/loss": loss}
 
 
-def probe(fitted: FittedBonus, kept: Dataset, steps: int, seed: int, on_epoch: OnEpoch) -> Deterministic:
+def probe(fitted: FittedBonus, kept: Dataset, steps: int, seed: int, on_epoch: OnEpoch, like: TD3 | None = None) -> Deterministic:
     """The actor after `steps` gradient steps down the bonus, at the observations of `kept`."""
-    key_init, key_steps = run_keys(seed)
+    probing, (key_init, key_steps) = Probe(like or TD3()), run_keys(seed)
     with closing(Rows(kept.transitions)) as rows:
-        state = fresh_state(Probe(), key_init, Problem(kept.spec, rows.sample(), steps))
-        for epoch in learn(Probe(), state, rows, key_steps, end=steps, epoch_steps=EPOCH_STEPS, given=(fitted.penalty,)):
+        state = fresh_state(probing, key_init, Problem(kept.spec, rows.sample(), steps))
+        for epoch in learn(probing, state, rows, key_steps, end=steps, epoch_steps=EPOCH_STEPS, given=(fitted.penalty,)):
             state = epoch.state
             on_epoch(epoch.step)
     return state.actor
@@ -105,9 +105,9 @@ class Lowest(eqx.Module):
         return jax.nn.one_hot(jnp.argmin(bonuses, axis=1), self.choices)
 
 
-def clone(kept: Dataset, steps: int, seed: int, on_epoch: OnEpoch) -> Any:
+def clone(kept: Dataset, steps: int, seed: int, on_epoch: OnEpoch, agent: BC | None = None) -> Any:
     """Behaviour cloning for as many gradient steps."""
-    with closing(Lesson(BC(), kept, None, seed, steps)) as lesson:
+    with closing(Lesson(agent or BC(), kept, None, seed, steps)) as lesson:
         for epoch in lesson.epochs(lesson.fresh(), 0, EPOCH_STEPS):
             on_epoch(epoch.step)
         return lesson.policy(epoch.state, "online", epoch.step, kept.env_id).actor

@@ -1,4 +1,4 @@
-"""The best of a few likely actions: BCQ's policy (Fujimoto et al. 2019). A generator proposes, a critic chooses."""
+"""The best of a few likely actions: the policy of BCQ (Fujimoto et al. 2019) and BEAR. A generator proposes, a critic chooses."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ import jax.numpy as jnp
 
 from tether.bonuses.base import FrozenBonus
 from tether.networks import MLP, Critics, half_range
-from tether.types import Key
+from tether.policies.gaussian import SquashedGaussian
+from tether.types import Key, Spec
 
 
 class BestOfSamples(eqx.Module):
@@ -17,7 +18,7 @@ class BestOfSamples(eqx.Module):
     Acting is deterministic: at each call and for each row the generator is asked with the same key.
     """
 
-    generator: FrozenBonus  # of a bonus that offers samples
+    generator: FrozenBonus | SquashedGaussian  # a bonus that offers samples, or a policy
     critics: Critics
     perturbation: MLP | None = None  # (s, a) -> [-1, 1], in shares of `most_perturbed` half action ranges
     samples: int = eqx.field(static=True, default=100)
@@ -35,17 +36,15 @@ class BestOfSamples(eqx.Module):
 
     def propose(self, observation: jax.Array, key: Key) -> jax.Array:
         """A likely action for each observation, moved a little: `(B, O) -> (B, A)`."""
-        return perturbed(
-            self.perturbation, self.generator, observation, self.generator.sample(observation, key), self.most_perturbed
-        )
+        action = self.generator.sample(observation, key)
+        if self.perturbation is None:
+            return action
+        spec = self.generator.spec  # type: ignore[union-attr]
+        return perturbed(self.perturbation, spec, observation, action, self.most_perturbed)
 
 
-def perturbed(
-    perturbation: MLP | None, generator: FrozenBonus, observation: jax.Array, action: jax.Array, most: float
-) -> jax.Array:
+def perturbed(perturbation: MLP, spec: Spec, observation: jax.Array, action: jax.Array, most: float) -> jax.Array:
     """The action moved a little, within the bounds: `(B, A) -> (B, A)`."""
-    if perturbation is None:
-        return action
-    low, high = generator.spec.action_low, generator.spec.action_high
+    low, high = spec.action_low, spec.action_high
     moved = perturbation(jnp.concatenate([observation, action], axis=-1)) * most * half_range(low, high)
     return jnp.clip(action + moved, jnp.asarray(low)[None, :], jnp.asarray(high)[None, :])

@@ -30,7 +30,11 @@ class SquashedGaussian(eqx.Module):
         mean, log_std = jnp.split(self.network(observation), 2, axis=-1)
         return mean, jnp.clip(log_std, self.log_std_min, self.log_std_max)
 
-    def sample(self, observation: jax.Array, key: Key) -> tuple[jax.Array, jax.Array]:
+    def sample(self, observation: jax.Array, key: Key) -> jax.Array:
+        """An action for each observation, `(B, O) -> (B, A)`."""
+        return self.sample_with_log_probability(observation, key)[0]
+
+    def sample_with_log_probability(self, observation: jax.Array, key: Key) -> tuple[jax.Array, jax.Array]:
         """Actions and their log-probabilities: `(B, A), (B,)`."""
         mean, log_std = self.moments(observation)
         raw = mean + jnp.exp(log_std) * jax.random.normal(key, mean.shape)
@@ -38,15 +42,19 @@ class SquashedGaussian(eqx.Module):
 
     def log_probability(self, observation: jax.Array, action: jax.Array) -> jax.Array:
         """Of given actions, `(B,)`."""
-        unit = (action - jnp.asarray(self.low)[None, :]) / half_range(self.low, self.high) - 1.0
-        unit = jnp.clip(unit, -1.0 + EDGE, 1.0 - EDGE)
-        return self._log_probability(jnp.arctanh(unit), *self.moments(observation))
+        return self._log_probability(before_squashing(action, self.low, self.high), *self.moments(observation))
 
     def _log_probability(self, raw: jax.Array, mean: jax.Array, log_std: jax.Array) -> jax.Array:
         gaussian = -0.5 * jnp.square((raw - mean) / jnp.exp(log_std)) - log_std - 0.5 * jnp.log(2.0 * jnp.pi)
         # log(1 - tanh(raw)^2), in a form that does not overflow; then the width of the bounds.
         squashing = 2.0 * (jnp.log(2.0) - raw - jax.nn.softplus(-2.0 * raw))
         return jnp.sum(gaussian - squashing - jnp.log(half_range(self.low, self.high)), axis=-1)
+
+
+def before_squashing(action: jax.Array, low: tuple[float, ...], high: tuple[float, ...]) -> jax.Array:
+    """What tanh and scaling have made the action of: `(B, A) -> (B, A)`."""
+    unit = (action - jnp.asarray(low)[None, :]) / half_range(low, high) - 1.0
+    return jnp.arctanh(jnp.clip(unit, -1.0 + EDGE, 1.0 - EDGE))
 
 
 def make_squashed_gaussian(key: Key, spec: Spec, layers: Layers) -> SquashedGaussian:

@@ -43,6 +43,11 @@ class Lesson:
             penalties = bonus.novelty(np.asarray(transitions.observation), np.asarray(transitions.action))
             transitions = transitions._replace(reward=transitions.reward - np.float32(reward_penalty) * penalties)
         self._rows = Rows(transitions)
+        if self._rows.streamed and bool(getattr(agent, "refresh_every", 0)):
+            raise TetherError(
+                f"{type(agent).__name__} computes returns over the whole log at once, and {dataset.size:,} rows do not fit on "
+                "the device; a part of them does (tether data subsample), and other agents take rows a batch at a time"
+            )
 
     def fresh(self) -> Any:
         """The agent's state before its first update."""

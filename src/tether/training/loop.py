@@ -18,6 +18,7 @@ import jax.numpy as jnp
 import jaxlib
 import numpy as np
 
+from tether.errors import TetherError
 from tether.types import Batch, Key, Metrics, Problem, Spec
 
 # jaxlib 0.10 hands a CPU's matrix products to YNNPACK, which is slower in agents' loops than Eigen was (docs/speed.md). The
@@ -38,6 +39,8 @@ class Learner(Protocol):
 
     def update(self, state: Any, batch: Any, key: Key, *given: Any) -> tuple[Any, Metrics]:
         """One update. `given` is what it learns with and does not change: an agent's penalty."""
+
+    # One that looks at all rows from time to time, as AWR does, also has `refresh_every`, in steps, and `refresh(state, rows)`.
 
 
 class Source(Protocol):
@@ -79,9 +82,24 @@ def learn(
     while step < end:
         steps = min(epoch_steps, end - step)
         rows, drawn = source.draw(learner.batch_shape, key, step, stride, steps // stride)
+        if refreshes(learner, step, steps):
+            state = _refreshed(learner, state, rows)
         state, metrics = compiled(learner, state, rows, drawn, key, jnp.asarray(step, jnp.int32), stride, given)
         step += steps
         yield Epoch(step, state, {name: np.asarray(value, float)[()] for name, value in metrics.items()})
+
+
+def refreshes(learner: Learner, step: int, steps: int) -> bool:
+    """Whether it looks at all rows before the epoch from `step` on. That happens between epochs alone."""
+    every = getattr(learner, "refresh_every", 0)
+    if every and step % every + steps > every:
+        raise TetherError(f"agent.refresh_every is {every:,}, which is no multiple of an epoch of {steps:,} steps")
+    return bool(every) and step % every == 0
+
+
+@partial(jax.jit, static_argnames="learner", donate_argnames="state")
+def _refreshed(learner: Any, state: Any, rows: Batch) -> Any:
+    return learner.refresh(state, rows)
 
 
 def fresh_state(learner: Learner, key: Key, problem: Problem) -> Any:

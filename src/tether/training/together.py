@@ -32,6 +32,13 @@ class Together:
         keys = jax.random.split(key, self.seeds)
         return jax.vmap(lambda state, batch, key: self.learner.update(state, batch, key, *given))(state, batch, keys)
 
+    @property
+    def refresh_every(self) -> int:
+        return getattr(self.learner, "refresh_every", 0)
+
+    def refresh(self, state: Any, rows: Any) -> Any:
+        return jax.vmap(lambda state: self.learner.refresh(state, rows))(state)  # type: ignore[attr-defined]
+
 
 def one_of(state: Any, seed: int) -> Any:
     """The state of one of them."""
