@@ -13,8 +13,8 @@ from shipped import CHOICES, IMAGES, MADE, OBSERVATIONS, SPECS, experience, froz
 
 from tether.bonuses import BONUSES, NO_BONUS, FrozenBonus, without_chance
 from tether.errors import TetherError
-from tether.networks import Layers, make_network
-from tether.policies import POLICIES, Greedy, Policy, load_policy
+from tether.networks import Layers, make_critics, make_network
+from tether.policies import POLICIES, BestOfSamples, Greedy, Policy, load_policy
 from tether.registry import BONUSES as NAMES
 from tether.runtime import OutsideRange
 from tether.runtime import load_policy as load_without_jax
@@ -27,6 +27,7 @@ from tether.storage import flatten_tree
 
 VARIANTS = [(name, {}) for name in NAMES]
 VARIANTS += [
+    ("density", {"components": 3}),
     ("cvae", {"measure": "bound", "elbo": "sum"}),
     ("cvae", {"measure": "bound", "reduction": "mean", "normalise_observations": True}),
 ]
@@ -74,6 +75,15 @@ def test_every_kind_of_policy_is_the_same_without_jax(kind: str, tmp_path):
     np.testing.assert_array_equal(made(OBSERVATIONS), loaded(OBSERVATIONS))
     np.testing.assert_allclose(plain(OBSERVATIONS[0]), made(OBSERVATIONS[0]), atol=1e-5)
     assert repr(plain).splitlines()[1:] == repr(loaded).splitlines()[1:]
+
+
+def test_the_best_of_a_policys_own_samples(tmp_path):
+    """BEAR's: the generator is a squashed Gaussian, and nothing moves what it draws."""
+    spec = MADE["squashed-gaussian"][1]
+    critics = make_critics(jax.random.key(2), spec, 2, Layers((8,)))
+    made = Policy(BestOfSamples(MADE["squashed-gaussian"][0], critics, samples=7), spec)
+    made.save(tmp_path / "policy.safetensors")
+    np.testing.assert_allclose(load_without_jax(tmp_path / "policy.safetensors")(OBSERVATIONS), made(OBSERVATIONS), atol=1e-5)
 
 
 def test_none_is_forgotten():

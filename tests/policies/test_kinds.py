@@ -91,7 +91,7 @@ def test_its_density_adds_up_to_one():
 
 def test_samples_come_with_their_own_log_probabilities():
     policy, observation = gaussian(0.3, -0.5), jnp.zeros((4000, 1))
-    action, log_probability = policy.sample(observation, jax.random.key(0))
+    action, log_probability = policy.sample_with_log_probability(observation, jax.random.key(0))
     np.testing.assert_allclose(log_probability, policy.log_probability(observation, action), atol=1e-2)
     raw = np.arctanh(np.clip((np.asarray(action) - 1.0) / 2.0, -0.999999, 0.999999))
     np.testing.assert_allclose([raw.mean(), raw.std()], [0.3, math.exp(-0.5)], atol=0.03)

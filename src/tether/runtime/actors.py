@@ -23,7 +23,7 @@ from tether.runtime.layers import (
     scale_to_bounds,
 )
 from tether.runtime.noise import standard_normal
-from tether.types import Spec, spec_from_json
+from tether.types import spec_from_json
 
 Actor: TypeAlias = Callable[[Xp, Array], Array]
 
@@ -80,22 +80,14 @@ class BestOfSamples:
     """Of the generator's samples, each moved a little, the one that the critic likes best."""
 
     def __init__(self, description: Mapping[str, Any], tensors: Tensors) -> None:
-        generator = description["generator"]
-        self.spec: Spec = spec_from_json(generator["spec"])
-        if generator["bonus"].get("name") != "cvae":
-            raise TetherError(
-                f"tether.runtime cannot draw samples from the bonus {generator['bonus'].get('name')!r}; cvae it can"
-            )
-        self.generator = CVAE(generator["bonus"], self.spec, tensors.below("generator/state"))
         self.critic = _network(description["critics"]["each"][0], tensors.below("critics/each/0"))
         self.samples = int(description["samples"])
+        self.sample, self.actions = _generator(description["generator"], tensors.below("generator"), self.samples)
         self.perturbation: Network | None = None
         if description.get("perturbation") is not None:
             self.perturbation = _network(description["perturbation"], tensors.below("perturbation"))
-            low, high = bounds_of(self.spec)
-            half = np.float32(0.5) * (high - low)
-            self.most = np.float32(description["most_perturbed"]) * half
-        self.latents = np.clip(standard_normal(self.samples, self.generator.latents), -0.5, 0.5)
+            self.low, self.high = bounds_of(spec_from_json(description["generator"]["spec"]))
+            self.most = np.float32(description["most_perturbed"]) * np.float32(0.5) * (self.high - self.low)
 
     def __call__(self, xp: Xp, observation: Array) -> Array:
         actions, values = self.candidates(xp, observation)
@@ -108,13 +100,39 @@ class BestOfSamples:
     def candidates(self, xp: Xp, observation: Array) -> tuple[Array, Array]:
         """Actions `(B, samples, A)` and what the critic thinks of them `(B, samples)`."""
         repeated = rows_for_each(observation, self.samples)
-        action = self.generator.decode(xp, repeated, for_each_row(self.latents, observation))
+        action = self.sample(xp, observation, repeated)
         if self.perturbation is not None:
             moved = run(xp, self.perturbation, xp.concatenate([repeated, action], axis=-1)) * self.most[None, :]
-            low, high = bounds_of(self.spec)
-            action = xp.minimum(xp.maximum(action + moved, low[None, :]), high[None, :])
+            action = xp.minimum(xp.maximum(action + moved, self.low[None, :]), self.high[None, :])
         values = run(xp, self.critic, xp.concatenate([repeated, action], axis=-1))
-        return action.reshape(-1, self.samples, self.spec.action_size), values.reshape(-1, self.samples)
+        return action.reshape(-1, self.samples, self.actions), values.reshape(-1, self.samples)
+
+
+def _generator(description: Mapping[str, Any], tensors: Tensors, samples: int) -> tuple[Callable[..., Array], int]:
+    """What gives the samples of each observation, `(xp, (B, O), (B * samples, O)) -> (B * samples, A)`; and an action's size."""
+    if description["kind"] == "squashed-gaussian":
+        network = _network(description["network"], tensors.below("network"))
+        low, high = (np.asarray(description[name], np.float32) for name in ("low", "high"))
+        least, most = np.float32(description["log_std_min"]), np.float32(description["log_std_max"])
+        noise, size = standard_normal(samples, len(low)), len(low)
+
+        def of_gaussian(xp: Xp, observation: Array, repeated: Array) -> Array:
+            found = run(xp, network, repeated)
+            std = xp.exp(xp.minimum(xp.maximum(found[:, size:], least), most))
+            return scale_to_bounds(xp.tanh(found[:, :size] + std * for_each_row(noise, observation)), low, high)
+
+        return of_gaussian, size
+    if description["kind"] != "bonus" or description["bonus"].get("name") != "cvae":
+        name = description.get("bonus", {}).get("name", description["kind"])
+        raise TetherError(f"tether.runtime cannot draw samples from {name!r}; it can from cvae and squashed-gaussian")
+    spec = spec_from_json(description["spec"])
+    generator = CVAE(description["bonus"], spec, tensors.below("state"))
+    latents = np.clip(standard_normal(samples, generator.latents), -0.5, 0.5)
+
+    def of_autoencoder(xp: Xp, observation: Array, repeated: Array) -> Array:
+        return generator.decode(xp, repeated, for_each_row(latents, observation))
+
+    return of_autoencoder, spec.action_size
 
 
 READERS: dict[str, Callable[[Mapping[str, Any], Tensors], Actor]] = {

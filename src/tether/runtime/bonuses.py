@@ -140,17 +140,32 @@ def _forward(settings: Mapping[str, Any], spec: Spec, state: Tensors) -> Novelty
 
 def _density(settings: Mapping[str, Any], spec: Spec, state: Tensors) -> Novelty:
     network = read_network(state.below("network"), shape=spec.observation_shape)
-    (low, high), actions = bounds_of(spec), spec.action_size
+    (low, high), actions, components = bounds_of(spec), spec.action_size, int(settings.get("components", 1))
+    half = (np.float32(0.5) * (high - low))[None, :]
 
     def novelty(xp: Xp, observation: Array, action: Array, noise: Array | None = None) -> Array:
         found = run(xp, network, observation)
         if spec.discrete:
             logits = log_softmax(xp, found)
             return xp.max(logits, axis=-1) - xp.sum(logits * action, axis=-1)
-        log_std = xp.minimum(xp.maximum(found[:, actions:], np.float32(-5.0)), np.float32(2.0))
-        std = xp.exp(log_std) * (np.float32(0.5) * (high - low))[None, :]
-        distance = square((action - scale_to_bounds(xp.tanh(found[:, :actions]), low, high)) / std)
-        return np.float32(0.5) * xp.sum(distance, axis=-1)
+        parts = [found[:, number * actions : (number + 1) * actions] for number in range(2 * components)]
+        means = [scale_to_bounds(xp.tanh(part), low, high) for part in parts[:components]]
+        stds = [xp.exp(xp.minimum(xp.maximum(p, np.float32(-5.0)), np.float32(2.0))) * half for p in parts[components:]]
+        if components == 1:  # what is left when the density is taken from that of the mean
+            return np.float32(0.5) * xp.sum(square((action - means[0]) / stds[0]), axis=-1)
+        weights = log_softmax(xp, found[:, 2 * components * actions :])
+
+        def log_density(of: Array) -> Array:
+            """Without the part that all of them have in common."""
+            return _log_of_summed(
+                xp,
+                [
+                    weights[:, number] - xp.sum(np.float32(0.5) * square((of - mean) / std) + xp.log(std), axis=-1)
+                    for number, (mean, std) in enumerate(zip(means, stds, strict=True))
+                ],
+            )
+
+        return _largest(xp, [log_density(mean) for mean in means]) - log_density(action)
 
     return novelty
 
@@ -265,6 +280,19 @@ def _unstacked(stacked: Network) -> list[Network]:
             )
         )
     return networks
+
+
+def _largest(xp: Xp, arrays: list[Array]) -> Array:
+    found = arrays[0]
+    for array in arrays[1:]:
+        found = xp.maximum(found, array)
+    return found
+
+
+def _log_of_summed(xp: Xp, arrays: list[Array]) -> Array:
+    """The logarithm of the sum of their exponentials."""
+    largest = _largest(xp, arrays)
+    return largest + xp.log(_added([xp.exp(array - largest) for array in arrays]))
 
 
 def _added(arrays: list[Array]) -> Array:
