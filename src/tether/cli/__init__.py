@@ -25,6 +25,7 @@ COMMANDS = {
     "export": "tether.cli.export:export",
     "familiarity": "tether.cli.familiarity:familiarity",
     "serve": "tether.cli.serve:serve",
+    "watch": "tether.cli.watch:watch",
     "data info": "tether.cli.data.info:info",
     "data list": "tether.cli.data.listing:list_datasets",
     "data download": "tether.cli.data.download:download",
