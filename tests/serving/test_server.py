@@ -235,6 +235,43 @@ def test_a_request_in_flight_is_answered_after_sigterm(policy, tmp_path):
         assert process.wait(timeout=30) == 0
 
 
+def test_under_load_neither_a_new_file_nor_the_end_loses_a_request(policy, tmp_path):
+    """Eight clients ask without a pause while the file is replaced, and until they are told to close their connection."""
+    path = tmp_path / "policy.safetensors"
+    policy.save(path)
+    whole, body = path.read_bytes(), json.dumps({"observation": INSIDE}).encode()
+    request = b"POST /act HTTP/1.1\r\nHost: here\r\nContent-Length: %d\r\n\r\n" % len(body) + body
+    statuses: list[int] = []
+
+    async def client(port: int) -> None:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        head = ""
+        while "connection: close" not in head:
+            writer.write(request)
+            head = (await reader.readuntil(b"\r\n\r\n")).decode().lower()  # a request without an answer raises here
+            await reader.readexactly(int(re.search(r"content-length: (\d+)", head).group(1)))
+            statuses.append(int(head.split()[1]))
+        writer.close()
+        await writer.wait_closed()
+
+    async def whole_of_it(process: Any, port: int) -> None:
+        clients = [asyncio.create_task(client(port)) for _ in range(8)]
+        for _ in range(3):
+            (tmp_path / "new.safetensors").write_bytes(whole)
+            os.replace(tmp_path / "new.safetensors", path)
+            before = len(statuses)
+            while len(statuses) < before + 100:
+                await asyncio.sleep(0.05)
+        process.send_signal(signal.SIGTERM)
+        await asyncio.gather(*clients)
+
+    with serving(path) as (process, port):
+        asyncio.run(whole_of_it(process, port))
+        assert process.wait(timeout=30) == 0
+    assert len(statuses) >= 300
+    assert set(statuses) == {200}
+
+
 # What the command refuses before it serves
 
 

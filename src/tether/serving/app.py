@@ -16,7 +16,7 @@ from starlette.requests import ClientDisconnect
 
 from tether.errors import TetherError
 from tether.runtime.experience import blindness
-from tether.serving.asking import Answer, Limits, answered, checked_rows, count, observation_of, request_schema
+from tether.serving.asking import Answer, Ending, Limits, answered, checked_rows, count, observation_of, request_schema
 from tether.serving.counters import Counters
 from tether.serving.holder import Held
 
@@ -37,8 +37,14 @@ class Refused(Exception):
 
 
 def make_app(
-    held: Held, limits: Limits, token: str | None = None, log: Log | None = None, say: Callable[[str], None] = print
+    held: Held,
+    limits: Limits,
+    token: str | None = None,
+    log: Log | None = None,
+    say: Callable[[str], None] = print,
+    ending: Ending | None = None,
 ) -> FastAPI:
+    leaving = ending or Ending()
     counters = Counters()
 
     @asynccontextmanager
@@ -71,6 +77,8 @@ def make_app(
             say(f"error: {type(error).__name__}: {error}")
             response = JSONResponse({"reason": "the server made a mistake; its own output says which"}, 500)
         counters.requests[path, response.status_code] += 1
+        if leaving.began:
+            response.headers["Connection"] = "close"
         return response
 
     async def action(request: Request) -> Response:
@@ -99,8 +107,9 @@ def make_app(
         known = held.policy.experience
         about = {name: held.policy.about.get(name) for name in ("dataset", "policy", "step", "env_id")}
         familiarity = {"available": known is not None, "warning": blindness(known) if known is not None else _reason(held)}
-        found = {"status": "ok", "policy": about, "familiarity": familiarity, "swaps": held.swaps, "trouble": held.trouble}
-        return JSONResponse(found)
+        status = "ending" if leaving.began else "ok"
+        found = {"status": status, "policy": about, "familiarity": familiarity, "swaps": held.swaps, "trouble": held.trouble}
+        return JSONResponse(found, 503 if leaving.began else 200)
 
     async def numbers(request: Request) -> Response:
         allow(request)

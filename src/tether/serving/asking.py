@@ -28,6 +28,13 @@ class Limits:
     nearest: bool = False  # whether the nearest recorded action takes the place of the policy's there
 
 
+@dataclass
+class Ending:
+    """Whether the server has been told to end."""
+
+    began: bool = False
+
+
 @dataclass(frozen=True)
 class Answer:
     """One for each row; `one` is whether a single observation was asked, and not a batch."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import signal
 import socket
@@ -12,10 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from tether.errors import TetherError
-from tether.serving.asking import Answer, Limits
+from tether.serving.asking import Answer, Ending, Limits
 from tether.serving.holder import Held
 
-SECONDS_TO_END = 20  # that requests in flight have after SIGTERM
+SECONDS_TO_LEAVE = 1.0  # after SIGTERM, in which clients are told to close their connections and their last requests come in
+SECONDS_TO_END = 20  # that requests in flight have after that
 MOST_AT_ONCE = 1_000  # connections; more are answered with 503
 
 
@@ -57,8 +59,9 @@ def serve(
         raise TetherError(f"{error.name} is not installed; pip install 'tether-rl[serve]'") from error
     with ExitStack() as stack:
         write = None if log is None else _writer(log, stack)
+        ending = Ending()
         config = uvicorn.Config(
-            make_app(held, limits, token, write, say),
+            make_app(held, limits, token, write, say, ending),
             http="h11",
             log_level="warning",
             access_log=False,
@@ -66,7 +69,34 @@ def serve(
             timeout_graceful_shutdown=SECONDS_TO_END,
         )
         stack.enter_context(_ending_quietly())
-        uvicorn.Server(config).run(sockets=[listening])
+        server = uvicorn.Server(config)
+        _leave_in_order(server, ending)
+        server.run(sockets=[listening])
+
+
+def _leave_in_order(server: Any, ending: Ending) -> None:
+    """At SIGTERM, listen no more, and answer every request that still comes with the word to close the connection.
+
+    uvicorn alone would close connections that are idle at that moment, and a request that is on its way over one would be lost.
+    A second signal ends it at once.
+    """
+    at_once = server.handle_exit
+
+    def leave(number: int, frame: Any) -> None:
+        if ending.began:
+            at_once(number, frame)
+            return
+        ending.began = True
+        loop = asyncio.get_running_loop()
+
+        def stop_listening() -> None:
+            for listening in getattr(server, "servers", ()):
+                listening.close()
+            loop.call_later(SECONDS_TO_LEAVE, at_once, number, None)
+
+        loop.call_soon_threadsafe(stop_listening)
+
+    server.handle_exit = leave
 
 
 @contextmanager
