@@ -34,7 +34,7 @@ def find_policy(
         if bonus == NO_BONUS:
             raise TetherError("the bonus none is the same everywhere; choose one that tells pairs apart, such as rnd-film")
     data = _data(source, found, dataset, show)
-    fitted = _own(source, data) if bonus is None else _fit(BONUSES[bonus](), data, say, show)
+    fitted = _own(source, data) if bonus is None else _fit(choose(BONUSES, bonus, "bonus")(), data, say, show)
     return replace(
         found,
         experience=experience_of(found, fitted, data),
