@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
 
 
 def available_cores() -> list[int]:
@@ -26,3 +29,32 @@ def pin(cores: Sequence[int]) -> None:
     """Hold this process to these cores, where the system can. Before JAX is imported: it counts them once."""
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, cores)
+
+
+@contextmanager
+def claimed(number: int) -> Iterator[tuple[int, ...]]:
+    """So many cores that no other process on this machine has claimed; where too few are free, some that others have too.
+
+    For workers whose head is on another machine, and does not know which cores are free here. A claim ends with its process.
+    """
+    cores = available_cores()
+    try:
+        import fcntl
+    except ImportError:
+        yield tuple(cores[:number])
+        return
+    folder = Path(tempfile.gettempdir()) / f"tether-cores-{os.getuid()}"
+    with ExitStack() as stack:
+        free: list[int] = []
+        for core in cores:
+            if len(free) == number:
+                break
+            try:
+                folder.mkdir(exist_ok=True)
+                lock = stack.enter_context(open(folder / str(core), "a"))
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:  # claimed, or no place to claim it at
+                continue
+            free.append(core)
+        others = [core for core in cores if core not in free]
+        yield tuple(free + others[: max(0, number - len(free))])

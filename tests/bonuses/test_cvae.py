@@ -22,17 +22,17 @@ elbo_of = jax.jit(elbo_loss, static_argnums=0)
 score_of = jax.jit(CVAE.novelty, static_argnums=0)
 
 
-def networks(log_std: tuple[float, float], decoder_gain: float = 0.0) -> CVAENetworks:
+def networks(log_std: tuple[float, float], decoder_gain: float = 0.0, noise: jax.Array | None = None) -> CVAENetworks:
     """Over (s, a_1, a_2): mean = (a_1 + a_2, 0), log-std as given, whatever the pair. Decoder: tanh(gain * (z_1, z_2))."""
     mean_weights = [[0.0, 0.0], [1.0, 0.0], [1.0, 0.0]]
     encoder = MLP((jnp.array([[*row, 0.0, 0.0] for row in mean_weights]),), (jnp.array([0.0, 0.0, *log_std]),), None, ("none",))
     decoder = MLP((decoder_gain * jnp.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]]),), (jnp.zeros(2),), None, ("tanh",))
-    return CVAENetworks(encoder, decoder, SPEC.action_low, SPEC.action_high)
+    return CVAENetworks(encoder, decoder, SPEC.action_low, SPEC.action_high, noise=noise)
 
 
 @pytest.mark.parametrize(("elbo", "share"), [("sum", 1.0), ("mean", 0.5)])  # both dimensions are two: the mean is half the sum
 def test_elbo_by_hand(elbo, share):
-    loss, metrics = elbo_of(
+    loss, (_, metrics) = elbo_of(
         CVAE(elbo=elbo, kl_weight=3.0), networks((0.0, math.log(2.0))), OBSERVATION, ACTION, jax.random.key(0)
     )
     # The decoder says (0, 2): squared errors 0.25 + 1 and 0.25 + 4, on average 2.75.
@@ -75,6 +75,42 @@ def test_the_bound_of_the_data_is_the_loss_of_the_fit():
     loss, _ = elbo_loss(CVAE(), state, OBSERVATION, ACTION, jax.random.key(3))
     charged = score_of(CVAE(measure="bound"), state, OBSERVATION, ACTION, jax.random.key(3))
     np.testing.assert_allclose(np.mean(charged), 2 * float(loss), rtol=1e-5)
+
+
+NOISE = jnp.array([0.01, 0.04])  # squared half ranges, which are 1 and 2: variances of 0.01 and 0.16
+
+
+def test_a_calibrated_error_is_in_nats_of_the_decoders_noise():
+    # The decoder says (0, 2): squared errors 0.25 and 1, 0.25 and 4, over twice the variances.
+    state = networks((0.0, 0.0), noise=NOISE)
+    found = score_of(CVAE(elbo="calibrated"), state, OBSERVATION, ACTION, jax.random.key(0))
+    np.testing.assert_allclose(found, [0.25 / 0.02 + 1.0 / 0.32, 0.25 / 0.02 + 4.0 / 0.32], rtol=1e-5)
+
+
+def test_a_calibrated_bound_is_the_loss_of_the_fit():
+    bonus, state = CVAE(elbo="calibrated", measure="bound", kl_weight=1.0), networks((0.0, 0.0), decoder_gain=0.5, noise=NOISE)
+    loss, _ = elbo_loss(bonus, state, OBSERVATION, ACTION, jax.random.key(3))
+    charged = score_of(bonus, state, OBSERVATION, ACTION, jax.random.key(3))
+    np.testing.assert_allclose(np.mean(charged), float(loss), rtol=1e-5)
+
+
+def test_the_noise_follows_a_batch_slowly():
+    decoded = ACTION + jnp.array([[0.5, 2.0]])  # half a half range off, and a whole one
+    found = networks((0.0, 0.0), noise=NOISE).heard(ACTION, decoded).noise
+    np.testing.assert_allclose(found, [0.01 + 1e-3 * (0.25 - 0.01), 0.04 + 1e-3 * (1.0 - 0.04)], rtol=1e-5)
+
+
+def test_the_fit_moves_the_noise_and_no_gradient_does():
+    bonus = small(CVAE, elbo="calibrated")
+    fitting = bonus.init(jax.random.key(0), Problem(SPEC, constant_reward()))
+    batch = jax.tree.map(lambda column: column[:8], constant_reward())
+    after, metrics = bonus.update(fitting, batch, jax.random.key(1))
+    gradient = jax.grad(lambda found: elbo_loss(bonus, found, batch.observation, batch.action, jax.random.key(1))[0])(
+        fitting.networks
+    )
+    np.testing.assert_array_equal(gradient.noise, 0.0)
+    assert (after.networks.noise > fitting.networks.noise).all()  # an unfitted decoder is farther off than 0.1 half ranges
+    assert float(metrics["bonus/noise"]) == pytest.approx(float(jnp.mean(jnp.sqrt(after.networks.noise))))
 
 
 def test_latents_are_twice_the_actions_where_none_are_asked_for():

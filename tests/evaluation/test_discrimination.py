@@ -6,7 +6,15 @@ import numpy as np
 import pytest
 from problems import SPEC, as_dataset, linear_behaviour, linear_policy
 
-from tether.evaluation.discrimination import NOISE_LEVELS, auroc, auroc_by_kind, bonus_by_kind, false_positives, pairs_by_kind
+from tether.evaluation.discrimination import (
+    NOISE_LEVELS,
+    auroc,
+    auroc_by_kind,
+    bonus_by_kind,
+    false_positives,
+    histogram_by_kind,
+    pairs_by_kind,
+)
 
 
 @pytest.mark.parametrize(
@@ -81,3 +89,20 @@ def test_false_positives_are_the_known_at_or_above_what_catches_the_unknown():
     known = np.array([0.0, 5.0, 5.9, 6.0, 200.0])
     assert false_positives(known, unknown) == 0.4
     assert false_positives(known, unknown, recall=1.0) == 0.8
+
+
+def test_a_histogram_has_the_shares_of_each_kind_over_common_bins():
+    # From 0 to 4 in 40 bins of 0.1: of the data a half each in the 1st and the 11th, of uniform all in the last.
+    bonuses = {"data": np.array([0.05, 1.05]), "uniform": np.full(4, 4.0), "noise 0.1": np.zeros(2)}
+    found = histogram_by_kind(bonuses)
+    assert list(found["shares"]) == ["data", "uniform"]
+    np.testing.assert_allclose(found["edges"], np.linspace(0.0, 4.0, 41), atol=1e-9)
+    assert [(place, share) for place, share in enumerate(found["shares"]["data"]) if share] == [(0, 0.5), (10, 0.5)]
+    assert [(place, share) for place, share in enumerate(found["shares"]["uniform"]) if share] == [(39, 1.0)]
+
+
+def test_a_histogram_over_decades_has_bins_by_ratio_and_none_is_made_of_what_is_not_finite():
+    found = histogram_by_kind({"data": np.full(10, 0.01), "uniform": np.full(10, 100.0)})
+    edges = np.array(found["edges"])
+    np.testing.assert_allclose(edges[1:] / edges[:-1], 10.0 ** (4 / 40), rtol=1e-4)
+    assert histogram_by_kind({"data": np.array([np.inf])}) == {}

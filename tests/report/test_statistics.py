@@ -11,7 +11,15 @@ import pytest
 from tether import cli
 from tether.errors import TetherError
 from tether.report import statistics
-from tether.report.statistics import Scores, collect_scores, improvements, interquartile_means, statistics_lines
+from tether.report.statistics import (
+    Scores,
+    collect_scores,
+    improvements,
+    interquartile_means,
+    performance_profiles,
+    profile_lines,
+    statistics_lines,
+)
 from tether.runs.reading import Run
 
 
@@ -87,7 +95,21 @@ def test_tables_have_the_best_method_first():
     assert pairs[1:] == [["x than y", "0.00 [0.00, 0.00]"], ["y than x", "1.00 [1.00, 1.00]"]]
 
 
-def test_the_command_prints_both_tables(make_run: Callable[..., Run], tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+def test_profiles_count_the_runs_above_a_threshold():
+    pytest.importorskip("rliable")
+    # Of 10, 20, 30, 40 a half is above 20, and none above 40. Eight resampled seeds of one value have no doubt.
+    scores = Scores(("a", "b"), {"x": np.array([[10.0, 30], [20, 40]]), "y": np.full((2, 2), 25.0), "z": np.array([[0.0, 5.0]])})
+    thresholds, profiles = performance_profiles(scores, np.array([0.0, 20.0, 40.0]))
+    assert thresholds.tolist() == [0.0, 20.0, 40.0]
+    np.testing.assert_array_equal(profiles["x"].share, [1.0, 0.5, 0.0])
+    assert 0.25 <= profiles["x"].low[1] <= 0.5 <= profiles["x"].high[1] <= 0.75
+    np.testing.assert_array_equal([profiles["y"].low, profiles["y"].high], [[1.0, 1.0, 0.0]] * 2)
+    lines = profile_lines(scores)
+    assert [line[0] for line in lines] == ["runs above", "0", "10", "20", "30"]
+    assert lines[3][2:] == ["1.00 [1.00, 1.00]", "0.00"]  # one seed has no interval
+
+
+def test_the_command_prints_all_tables(make_run: Callable[..., Run], tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     pytest.importorskip("rliable")
     for agent, value in (("bc", 3.0), ("td3", 5.0)):
         for seed in (0, 1):
@@ -96,6 +118,8 @@ def test_the_command_prints_both_tables(make_run: Callable[..., Run], tmp_path: 
     out = capsys.readouterr().out
     assert "| td3-none | 1 x 2 |            5.0 [5.0, 5.0] |  5.0 |" in out
     assert "| td3-none than bc-none |  1.00 [1.00, 1.00] |" in out
+    assert "| 4          | 0.00 [0.00, 0.00] | 1.00 [1.00, 1.00] |" in out
+    assert out.endswith("of settings 0, as far as is recorded here\n")
 
 
 def test_without_the_package_it_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch):

@@ -75,6 +75,7 @@ def test_the_config_the_data_and_the_fit_are_described(result: dict[str, Any], p
         "seconds": 2.5,
         "held_out_mean": 0.25,
         "auroc": {"uniform": 0.75},
+        "histogram": {},
         "looks_short": False,
     }
 

@@ -50,6 +50,18 @@ def measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return calls
 
 
+def test_core_hours_are_of_busy_cores_whatever_else_the_machine_does(
+    tmp_path: Path, measured: list[str], monkeypatch: pytest.MonkeyPatch
+):
+    """A process that has a quarter of its core makes 100 steps a second, and 400 in a second that the core is busy with it."""
+    given = {"steps_per_second": 100.0, "steps_per_cpu_second": 400.0, "fit_steps_per_second": 50.0, "start_seconds": 10.0}
+    monkeypatch.setattr(estimates, "_measure", lambda *_: given)
+    found = estimate(open_sweep(write(tmp_path)), TWO)
+    assert found is not None
+    assert found.seconds == (40 + 10 + 40 + 48) / 2  # as long as the machine is as busy as it was
+    assert found.core_hours == pytest.approx(0.25 * 138 / 3600)
+
+
 def write(folder: Path, more: str = "") -> Path:
     path = folder / "plan.toml"
     path.write_text(TEXT.format(out=folder / "runs", more=more))

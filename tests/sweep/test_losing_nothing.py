@@ -135,6 +135,9 @@ def test_a_full_disk_fails_what_needs_it_and_the_same_command_finishes_later(
     assert capsys.readouterr().out.splitlines()[-1] == f"plan: all 1 runs are done; tether report {tmp_path}/runs"
     assert not any((tmp_path / "runs" / "_sweep" / "failed").rglob("*.json"))
 
+    names = {"plan": "plan", "runs": ["pendulum/td3-cvae/s0"], "chosen_by": "", "episodes": 0}
+    assert json.loads((tmp_path / "runs" / "_sweep" / "plan.json").read_text()) == names
+
     # What is finished is never made again.
     (run,) = find_runs([tmp_path / "runs"])
     score = (run.result or {})["score"]["last"]

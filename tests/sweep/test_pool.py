@@ -16,7 +16,7 @@ from tether import storage
 from tether.sweep import pool
 from tether.sweep.expansion import PlannedRun, expand, find_data
 from tether.sweep.plan import read_plan
-from tether.sweep.pool import Pool, Slots
+from tether.sweep.pool import Pool, Processes, Slots
 from tether.sweep.records import FAILED, WAITING, Records
 from tether.training.interrupt import StopRequest
 
@@ -48,7 +48,7 @@ def processes(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
 def carry_out(runs: list[PlannedRun], folder: Path, slots: Slots = TWO) -> tuple[list[str], Records]:
     said: list[str] = []
     records = Records(folder / "runs")
-    Pool(records, slots, StopRequest(), said.append, show=False).carry_out(runs, "test")
+    Pool(records, Processes(slots), StopRequest(), said.append, show=False).carry_out(runs, "test")
     return said, records
 
 

@@ -21,7 +21,7 @@ from tether.bonuses import NoBonus
 from tether.data import Dataset, load_dataset
 from tether.data.transforms import split_episodes
 from tether.errors import TetherError
-from tether.evaluation.discrimination import auroc_by_kind, bonus_by_kind
+from tether.evaluation.discrimination import auroc_by_kind, bonus_by_kind, histogram_by_kind
 from tether.locks import one_at_a_time
 from tether.training.fit import PIECE, FitReport, FittedBonus, cache_folder, epoch_steps, fit_bonus, fit_name, steps_done
 
@@ -72,6 +72,7 @@ def test_a_fit_is_judged_on_the_episodes_it_did_not_see(unbroken: FittedBonus, b
     found = bonus_by_kind(unbroken.novelty, held_out)
     assert unbroken.report.held_out_mean == float(np.mean(found["data"]))
     assert unbroken.report.auroc == auroc_by_kind(found)
+    assert unbroken.report.summary()["histogram"] == histogram_by_kind(found)
     assert set(unbroken.report.auroc) == {
         "shuffled",
         "uniform",

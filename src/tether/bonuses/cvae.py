@@ -11,6 +11,9 @@ Settled where the paper is silent (SPEC section 3):
 Beyond the paper:
 - `measure = "bound"` adds the encoder's KL, weighed as in the loss: the negative bound itself. The error alone is blind along the
   latent: where the encoder tells the decoder which action it was shown, many are reconstructed. With the KL, telling costs.
+- `elbo = "calibrated"` weighs the error by the decoder's own noise, the mean squared error of each action so far: with a
+  `kl_weight` of 1 the bound is one on a log-likelihood (sigma-VAE, Rybkin et al. 2021), and the bonus is in nats. With a fixed
+  weight, actions that vary little against the KL are not encoded at all: the decoder answers with their mean.
 - discrete actions, as one-hot rows, are decoded by a softmax; all else is the same, so the reconstruction error is at most 2.
 """
 
@@ -25,10 +28,16 @@ import jax.numpy as jnp
 import optax
 
 from tether.bonuses.base import GRADIENT, SAMPLES, VALUE, BonusTraits
-from tether.networks import Layers, Network, make_network, observation_scaler, scale_to_bounds
-from tether.optimisation import ADAM
+from tether.networks import Layers, Network, half_range, make_network, observation_scaler, scale_to_bounds
+from tether.optimisation import ADAM, mix
 from tether.settings import Amount, Seed, ShareBelowOne, Size, Steps
 from tether.types import Batch, Key, Metrics, Problem
+
+# The decoder's noise begins small and follows slowly. Were it as large as the actions' own spread before the latents say a thing,
+# saying one would not pay, and nothing would ever be encoded.
+FIRST_NOISE = 1e-2  # of the variance, in squared half ranges
+NOISE_MIX = 1e-3  # share of a batch
+LEAST_NOISE = 1e-4
 
 
 class CVAENetworks(eqx.Module):
@@ -37,6 +46,7 @@ class CVAENetworks(eqx.Module):
     low: tuple[float, ...] = eqx.field(static=True)
     high: tuple[float, ...] = eqx.field(static=True)
     discrete: bool = eqx.field(static=True, default=False)
+    noise: jax.Array | None = None  # (A,) the decoder's variance in squared half ranges, where the bound is calibrated
 
     def encode(self, observation: jax.Array, action: jax.Array) -> tuple[jax.Array, jax.Array]:
         """Mean and log-std of the latent, `(B, L)` each."""
@@ -46,6 +56,20 @@ class CVAENetworks(eqx.Module):
     def decode(self, observation: jax.Array, latent: jax.Array) -> jax.Array:
         decoded = self.decoder(jnp.concatenate([observation, latent], axis=-1))
         return jax.nn.softmax(decoded) if self.discrete else scale_to_bounds(decoded, self.low, self.high)
+
+    def squared_error(self, action: jax.Array, decoded: jax.Array) -> jax.Array:
+        """`(B, A)`: plain, or in nats where the decoder knows its noise."""
+        squared = jnp.square(action - decoded)
+        return squared if self.noise is None else squared / (2.0 * jax.lax.stop_gradient(self._variance()))[None, :]
+
+    def heard(self, action: jax.Array, decoded: jax.Array) -> CVAENetworks:
+        """With the noise of a batch mixed into the decoder's."""
+        found = jnp.mean(jnp.square((action - decoded) / half_range(self.low, self.high)), axis=0)
+        return eqx.tree_at(lambda networks: networks.noise, self, mix(self.noise, found, NOISE_MIX))
+
+    def _variance(self) -> jax.Array:
+        assert self.noise is not None
+        return jnp.maximum(self.noise, LEAST_NOISE) * jnp.square(half_range(self.low, self.high)[0])
 
 
 class CVAEFitting(NamedTuple):
@@ -65,7 +89,7 @@ class CVAE:
     latent_size: Steps = 12  # 0: twice the number of actions, as BCQ's authors and the first author's early code have it
     kl_weight: Amount = 0.5  # the paper's eta
     learning_rate: Amount = 1e-4
-    elbo: Literal["mean", "sum"] = "mean"  # mean or sum over dimensions, of the squared error and of the KL
+    elbo: Literal["mean", "sum", "calibrated"] = "mean"  # over dimensions, of error and KL; or sums with the decoder's own noise
     measure: Literal["reconstruction", "bound"] = "reconstruction"  # the bonus: the squared error, or with the KL the whole bound
     reduction: Literal["sum", "mean"] = "sum"  # the bonus as sum or mean over action dimensions
     latent: Literal["sample", "mean"] = "sample"  # when scoring: sample or mean
@@ -84,14 +108,18 @@ class CVAE:
         layers = Layers(self.hidden_sizes, scaler=observation_scaler(problem, self.normalise_observations))
         encoder = make_network(key_encoder, spec, spec.action_size, layers, 2 * latents)
         decoder = make_network(key_decoder, spec, latents, layers, spec.action_size, "none" if spec.discrete else "tanh")
-        networks = CVAENetworks(encoder, decoder, spec.action_low, spec.action_high, spec.discrete)
+        noise = jnp.full(spec.action_size, FIRST_NOISE) if self.elbo == "calibrated" else None
+        networks = CVAENetworks(encoder, decoder, spec.action_low, spec.action_high, spec.discrete, noise)
         return CVAEFitting(networks, ADAM.start(networks, self.learning_rate))
 
     def update(self, fitting: CVAEFitting, batch: Batch, key: Key) -> tuple[CVAEFitting, Metrics]:
-        gradient, metrics = jax.grad(elbo_loss, argnums=1, has_aux=True)(
+        gradient, (decoded, metrics) = jax.grad(elbo_loss, argnums=1, has_aux=True)(
             self, fitting.networks, batch.observation, batch.action, key
         )
         networks, optimiser = ADAM.step(fitting.networks, gradient, fitting.optimiser, self.learning_rate)
+        if self.elbo == "calibrated":
+            networks = networks.heard(batch.action, decoded)
+            metrics["bonus/noise"] = jnp.mean(jnp.sqrt(networks.noise))
         return CVAEFitting(networks, optimiser), metrics
 
     def frozen(self, fitting: CVAEFitting) -> CVAENetworks:
@@ -100,14 +128,14 @@ class CVAE:
     def novelty(self, state: CVAENetworks, observation: jax.Array, action: jax.Array, key: Key) -> jax.Array:
         mean, log_std = state.encode(observation, action)
         latent = mean if self.latent == "mean" else mean + jnp.exp(log_std) * jax.random.normal(key, mean.shape)
-        squared = jnp.square(action - state.decode(observation, latent))
+        squared = state.squared_error(action, state.decode(observation, latent))
         over_actions = jnp.sum if self.reduction == "sum" else jnp.mean
         value = over_actions(squared, axis=-1)
         if self.measure == "reconstruction":
             return value
         # The KL weighs against the error as in the loss, where both are means or both are sums.
         actions, latents = action.shape[1], mean.shape[1]
-        unit = (actions if self.reduction == "sum" else 1.0) * (latents / actions if self.elbo == "sum" else 1.0)
+        unit = (actions if self.reduction == "sum" else 1.0) * (1.0 if self.elbo == "mean" else latents / actions)
         return value + self.kl_weight * unit * jnp.mean(divergence(mean, log_std), axis=-1)
 
     def without_chance(self) -> CVAE:
@@ -127,13 +155,13 @@ def divergence(mean: jax.Array, log_std: jax.Array) -> jax.Array:
 
 def elbo_loss(
     bonus: CVAE, networks: CVAENetworks, observation: jax.Array, action: jax.Array, key: Key
-) -> tuple[jax.Array, Metrics]:
-    """Reconstruction + kl_weight * KL(N(mean, std) || N(0, 1)), averaged over the batch."""
+) -> tuple[jax.Array, tuple[jax.Array, Metrics]]:
+    """Reconstruction + kl_weight * KL(N(mean, std) || N(0, 1)), averaged over the batch; and the decoded actions, metrics."""
     mean, log_std = networks.encode(observation, action)
     latent = mean + jnp.exp(log_std) * jax.random.normal(key, mean.shape)
-    squared = jnp.square(action - networks.decode(observation, latent))
+    decoded = networks.decode(observation, latent)
     over_dimensions = jnp.mean if bonus.elbo == "mean" else jnp.sum
-    reconstruction = jnp.mean(over_dimensions(squared, axis=-1))
+    reconstruction = jnp.mean(over_dimensions(networks.squared_error(action, decoded), axis=-1))
     kl = jnp.mean(over_dimensions(divergence(mean, log_std), axis=-1))
     loss = reconstruction + bonus.kl_weight * kl
-    return loss, {"bonus/loss": loss, "bonus/reconstruction": reconstruction, "bonus/kl": kl}
+    return loss, (decoded, {"bonus/loss": loss, "bonus/reconstruction": reconstruction, "bonus/kl": kl})

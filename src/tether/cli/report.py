@@ -16,6 +16,9 @@ def report(
     policies: bool = False,
     until: int | None = None,
     markdown: bool = False,
+    csv: bool = False,
+    latex: bool = False,
+    html: Path | None = None,
     curves: Path | None = None,
     values: Path | None = None,
     statistics: bool = False,
@@ -33,6 +36,8 @@ def report(
         tether report runs/cartpole --values cartpole.png
         tether report runs/long runs/short --until 30000
         tether report runs/quick/final --statistics
+        tether report runs/quick --html report.html
+        tether report runs/quick/final --latex --score last_ten
 
     Args:
         folders: Run folders, or folders that hold some.
@@ -40,25 +45,36 @@ def report(
         policies: A row for each of the policies.
         until: Leave out what came after the evaluation at this step, to compare runs of different lengths.
         markdown: Print the table for a page.
+        csv: Print every number on a line of its own, with its runs and the paper's number.
+        latex: Print tasks by methods in the form of the paper's table: the best bold, what reaches it underlined.
+        html: Write one page with everything in it: tables beside the paper's, curves, profiles, every number's runs, what is
+            missing or failed. It opens anywhere and needs no network.
         curves: Draw the runs over training into this PNG.
-        statistics: Compare methods over all tasks and seeds instead: interquartile means and probabilities of improvement, with
-            intervals (needs the extra stats). A method is an agent with a bonus.
-        score: Of the statistics: last or last_ten, which need no simulator to choose a step, or best, which does.
+        statistics: Compare methods over all tasks and seeds instead: interquartile means, probabilities of improvement and
+            performance profiles, with intervals (needs the extra stats). A method is an agent with a bonus.
+        score: Of the statistics and of --latex: last or last_ten, which need no simulator to choose a step, or best, which does.
         values: Draw what Q-values promised at the start of episodes, beside what those were worth (td3, dqn), into this PNG.
     """
     from rich.console import Console
 
     from tether.errors import TetherError
+    from tether.report.costs import cost_line
     from tether.report.curves import draw_curves
+    from tether.report.gathered import by_folder_name, find_sweeps
     from tether.report.tables import Row, markdown_table, rich_table, run_row, seeds_row
     from tether.runs.reading import find_runs
 
+    if csv or latex or html is not None:
+        if policies or statistics or curves is not None or values is not None or (csv and latex):
+            raise TetherError("--csv, --latex and --html are each the whole answer; leave the other ways to show runs out")
+        _export(folders, policy, until, score, csv, latex, html)
+        return
     found = find_runs(folders)
     found = found if until is None else [run.until(until) for run in found]
     if statistics:
         _show_statistics(found, folders, score, policy, markdown)
         return
-    groups = _by_method(found)
+    groups = by_folder_name(found)
     rows: list[Row] = []
     for label, runs in groups.items():
         names = list(runs[0].result["score_by_policy"]) if policies and runs[0].result else [policy]
@@ -70,9 +86,10 @@ def report(
     if not rows:
         raise TetherError(f"no finished run in {', '.join(map(str, folders))}")
     if markdown:
-        print(markdown_table(rows, heading="run"), end="")
+        print(markdown_table(rows, heading="run"))
     else:
         Console().print(rich_table(rows, title="score, mean ± std over seeds, or over episodes for a single run", heading="run"))
+    print(cost_line(found, find_sweeps(folders)))
     if curves is not None:
         every = [(label, run) for label, runs in groups.items() for run in runs]
         labels = [label if len(groups[label]) == 1 else f"{label} {run.path.name}" for label, run in every]
@@ -83,25 +100,53 @@ def report(
         _show_values(groups, values, policy, markdown)
 
 
+def _export(
+    folders: tuple[Path, ...], policy: str | None, until: int | None, score: str, csv: bool, latex: bool, html: Path | None
+) -> None:
+    from tether.errors import TetherError
+    from tether.report.exports import csv_text, latex_table
+    from tether.report.gathered import gather
+    from tether.report.page.content import write_page
+    from tether.report.tables import COLUMNS
+
+    if score not in COLUMNS:
+        raise TetherError(f"there is no score {score!r}; there is: {', '.join(COLUMNS)}")
+    found = gather(folders, until)
+    if not found.groups and (html is None or not found.gaps):
+        raise TetherError(f"no finished run in {', '.join(map(str, folders))}")
+    if csv:
+        print(csv_text(found, policy), end="")
+    if latex:
+        print(latex_table(found, score, policy), end="")
+    if html is not None:
+        write_page(found, html, f"Runs in {', '.join(map(str, folders))}", policy, score)
+        if not csv and not latex:
+            print(f"{html}: {len(found.runs)} finished runs on {len(found.tasks)} tasks, {len(found.gaps)} missing or failed")
+
+
 def _show_statistics(runs: list[Run], folders: tuple[Path, ...], score: str, policy: str | None, markdown: bool) -> None:
     from rich.console import Console
 
     from tether.errors import TetherError
-    from tether.report.statistics import collect_scores, statistics_lines
+    from tether.report.costs import cost_line
+    from tether.report.gathered import find_sweeps
+    from tether.report.statistics import collect_scores, profile_lines, statistics_lines
     from tether.report.tables import markdown_lines, rich_lines
 
     if not runs:
         raise TetherError(f"no finished run in {', '.join(map(str, folders))}")
     scores = collect_scores(runs, score, policy)
     methods, pairs = statistics_lines(scores)
+    profiles = profile_lines(scores)
     title = f"{score.replace('_', ' ')} score on {len(scores.tasks)} tasks; runs are tasks x seeds"
-    for lines in (methods, pairs) if len(pairs) > 1 else (methods,):
+    for lines in (methods, pairs, profiles) if len(pairs) > 1 else (methods, profiles):
         if markdown:
             print(markdown_lines(lines))
         else:
             Console().print(rich_lines(lines, title=title))
     for line in scores.left_out:
         print(f"left out: {line}")
+    print(cost_line(runs, find_sweeps(folders)))
 
 
 def _show_values(groups: dict[str, list[Run]], path: Path, policy: str | None, markdown: bool) -> None:
@@ -126,23 +171,3 @@ def _show_values(groups: dict[str, list[Run]], path: Path, policy: str | None, m
     title = "at the last evaluation, in scaled rewards; mean ± std over seeds"
     Console().print(rich_lines(lines, title=title))
     print(f"{path}: the same over training")
-
-
-def _by_method(runs: list[Run]) -> dict[str, list[Run]]:
-    """Runs by label; those named s0, s1, ... under the name of their folder."""
-    import re
-
-    groups: dict[str, list[Run]] = {}
-    for run in runs:
-        method = run.path.parent if re.fullmatch(r"s\d+", run.path.name) else run.path
-        groups.setdefault(method.as_posix(), []).append(run)
-    return _without_shared_start(groups)
-
-
-def _without_shared_start(groups: dict[str, list[Run]]) -> dict[str, list[Run]]:
-    """Labels without the folders that all of them begin with, which tell nothing."""
-    parts = [label.split("/") for label in groups]
-    shared = 0
-    while all(len(p) > shared + 1 for p in parts) and len({p[shared] for p in parts}) == 1:
-        shared += 1
-    return {"/".join(p[shared:]): runs for p, runs in zip(parts, groups.values(), strict=True)}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Literal
 
 
 def sweep(
@@ -13,6 +14,9 @@ def sweep(
     threads: int | None = None,
     out: Path | None = None,
     retry: bool = False,
+    backend: Literal["processes", "ray"] | None = None,
+    address: str | None = None,
+    gpus: float = 0.0,
 ) -> None:
     """Make all runs of a plan, as many side by side as there are cores.
 
@@ -24,6 +28,7 @@ def sweep(
         tether sweep plans/quick.toml
         tether sweep status plans/quick.toml
         tether sweep plans/paper-table.toml --workers 8 --threads 2 --out /data/paper-table
+        tether sweep plans/paper-table.toml --address auto --gpus 0.25 --out /shared/paper-table
         tether report runs/quick
 
     Args:
@@ -34,19 +39,39 @@ def sweep(
         threads: Of each run, which gets that many cores. Default: one, with which a busy core makes the most updates.
         out: The folder of the runs, in place of the plan's.
         retry: Try again what has diverged, too. It will again, unless the version or the number of threads is another.
+        backend: processes on this machine, or ray, which needs the extra of that name. Default: ray where --address is given.
+        address: Of a Ray cluster: auto for the one that this machine belongs to, or HOST:PORT. docs/scale.md says what all its
+            machines must share.
+        gpus: The share of a GPU that each run asks Ray for, such as 0.25.
     """
     from tether.errors import TetherError
     from tether.sweep.account import plan_lines, winner_lines
     from tether.sweep.estimate import estimate
     from tether.sweep.head import carry_out, failures, open_sweep
-    from tether.sweep.pool import share_out
+    from tether.sweep.pool import Processes, share_out
 
-    slots = share_out(workers, threads)
+    on_ray = backend == "ray" or (backend is None and address is not None)
+    if not on_ray and (address is not None or gpus):
+        flag = "--address" if address is not None else "--gpus"
+        raise TetherError(f"{flag} is for --backend ray; processes on this machine take --workers and --threads")
     found = open_sweep(plan, out)
-    if dry_run:
-        print("\n".join(plan_lines(found, estimate(found, slots))))
-        return
-    found = carry_out(found, slots, retry=retry)
+    if on_ray:
+        from dataclasses import replace
+
+        from tether.sweep.on_ray import connected
+
+        with connected(address, found.records.folder, threads, gpus, workers) as cluster:
+            if dry_run:  # speeds are measured here, and there are as many workers as the cluster has room for
+                left = estimate(found, share_out(None, threads))
+                print("\n".join(plan_lines(found, left and replace(left, slots=replace(left.slots, workers=cluster.workers)))))
+                return
+            found = carry_out(found, cluster, retry=retry)
+    else:
+        slots = share_out(workers, threads)
+        if dry_run:
+            print("\n".join(plan_lines(found, estimate(found, slots))))
+            return
+        found = carry_out(found, Processes(slots), retry=retry)
     for line in winner_lines(found):
         print(line)
     failed = failures(found)

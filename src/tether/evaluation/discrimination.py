@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -12,6 +13,9 @@ from tether.ranks import average_ranks
 
 NOISE_LEVELS = (0.05, 0.1, 0.25, 0.5, 1.0)  # standard deviations, in half action ranges
 PAIRS = 10_000  # enough for an AUROC to two digits
+LINEAR_SPAN = 30.0  # an axis that reaches further than this many medians of the lowest kind is logarithmic
+TAIL = 0.001  # share of the pairs at each end that may fall off the axis
+KEPT_BINS = 40  # of the histogram in a run's result
 
 BonusOf = Callable[[np.ndarray, np.ndarray], np.ndarray]  # observations (B, O), actions (B, A) -> (B,)
 
@@ -57,6 +61,32 @@ def bonus_by_kind(bonus: BonusOf, dataset: Dataset, seed: int = 0) -> dict[str, 
     """The bonus of each kind of action, on the observations of `dataset`."""
     observation, actions = pairs_by_kind(dataset, seed)
     return {kind: bonus(observation, action) for kind, action in actions.items()}
+
+
+def bin_edges(found: Sequence[np.ndarray], bins: int) -> tuple[np.ndarray, bool]:
+    """Edges that cover all kinds but their tails, and whether they are spaced by ratio."""
+    low = min(np.quantile(values, TAIL) for values in found)
+    high = max(np.quantile(values, 1.0 - TAIL) for values in found)
+    medians = [np.median(values) for values in found]
+    if low > 0.0 and high > LINEAR_SPAN * min(medians):
+        return np.geomspace(low, high, bins + 1), True
+    low = min(low, 0.0)  # a bonus is never negative, and zero is where a perfect one has the data
+    return np.linspace(low, high if high > low else low + 1.0, bins + 1), False
+
+
+def shares_in(values: np.ndarray, edges: np.ndarray) -> np.ndarray:
+    """The share of values in each bin; the outermost hold all that lies beyond them."""
+    return np.histogram(np.clip(values, edges[0], edges[-1]), edges)[0] / values.size
+
+
+def histogram_by_kind(bonuses: dict[str, np.ndarray]) -> dict[str, Any]:
+    """For a run's result, to be drawn later: edges of the bins, and the shares of the kinds that are not noise."""
+    kinds = {kind: np.asarray(values, float) for kind, values in bonuses.items() if not kind.startswith("noise")}
+    if any(values.size == 0 or not np.all(np.isfinite(values)) for values in kinds.values()):
+        return {}
+    edges, _ = bin_edges(list(kinds.values()), KEPT_BINS)
+    rounded = {kind: [round(float(share), 5) for share in shares_in(values, edges)] for kind, values in kinds.items()}
+    return {"edges": [float(f"{edge:.6g}") for edge in edges], "shares": rounded}
 
 
 def auroc_by_kind(bonuses: dict[str, np.ndarray]) -> dict[str, float]:

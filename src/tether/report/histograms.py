@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tether.errors import TetherError
+from tether.evaluation.discrimination import bin_edges, shares_in
 from tether.report.figures import COLOURS, name_panel, save_figure, style
 
 if TYPE_CHECKING:
@@ -15,8 +16,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 BINS = 80
-LINEAR_SPAN = 30.0  # an axis that reaches further than this many medians of the lowest kind is logarithmic
-TAIL = 0.001  # share of the pairs at each end that may fall off the axis
 
 
 def draw_bonus_histograms(bonus_by_kind: dict[str, np.ndarray], path: Path | str, title: str) -> None:
@@ -73,11 +72,10 @@ def _draw(axes: Axes, bonus_by_kind: dict[str, np.ndarray]) -> None:
             raise TetherError(f"cannot draw the bonus of {kind}: {'no values' if values.size == 0 else 'not all are finite'}")
     if not found:
         raise TetherError("cannot draw a bonus: no values were given")
-    edges, logarithmic = _bin_edges(list(found.values()))
+    edges, logarithmic = bin_edges(list(found.values()), BINS)
     for index, (kind, values) in enumerate(found.items()):
         colour = COLOURS[index % len(COLOURS)]
-        counts, _ = np.histogram(np.clip(values, edges[0], edges[-1]), edges)
-        shares = counts / values.size
+        shares = shares_in(values, edges)
         axes.stairs(shares, edges, color=colour, label=kind, linewidth=2.0)
         if index == 0:
             axes.stairs(shares, edges, color=colour, fill=True, alpha=0.25)
@@ -86,14 +84,3 @@ def _draw(axes: Axes, bonus_by_kind: dict[str, np.ndarray]) -> None:
     axes.set_ylim(bottom=0.0)
     axes.set_xlabel("bonus")
     axes.set_ylabel("share of pairs")
-
-
-def _bin_edges(found: list[np.ndarray]) -> tuple[np.ndarray, bool]:
-    """Edges that cover all kinds but their tails, and whether they are spaced by ratio."""
-    low = min(np.quantile(values, TAIL) for values in found)
-    high = max(np.quantile(values, 1.0 - TAIL) for values in found)
-    medians = [np.median(values) for values in found]
-    if low > 0.0 and high > LINEAR_SPAN * min(medians):
-        return np.geomspace(low, high, BINS + 1), True
-    low = min(low, 0.0)  # a bonus is never negative, and zero is where a perfect one has the data
-    return np.linspace(low, high if high > low else low + 1.0, BINS + 1), False

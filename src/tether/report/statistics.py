@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import permutations
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,6 +19,7 @@ from tether.report.tables import COLUMNS, run_row
 from tether.runs.reading import Run
 
 RESAMPLES = 2_000
+THRESHOLDS = 41  # of a profile that is drawn
 PACKAGE = "tether report --statistics needs the package rliable; pip install 'tether-rl[stats]' brings it"
 
 
@@ -33,6 +35,14 @@ class Interval:
         return f"{self.value:.{digits}f} [{self.low:.{digits}f}, {self.high:.{digits}f}]"
 
 
+class Profile(NamedTuple):
+    """The share of runs above each threshold, and where 95 % of the resampled ones lie."""
+
+    share: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+
+
 @dataclass(frozen=True)
 class Scores:
     """What is compared: of every method, as many seeds on the same tasks."""
@@ -42,16 +52,21 @@ class Scores:
     left_out: list[str] = field(default_factory=list)  # what was not used, in words
 
 
-def collect_scores(runs: Sequence[Run], score: str = "last", policy: str | None = None) -> Scores:
-    """The scores of finished runs by method, on the tasks that all methods have, with as many seeds on each as on the least."""
+def collect_scores(
+    runs: Sequence[Run], score: str = "last", policy: str | None = None, names: Sequence[str] | None = None
+) -> Scores:
+    """The scores of finished runs by method, on the tasks that all methods have, with as many seeds on each as on the least.
+
+    A method is an agent with a bonus, unless `names` has the name of each run's.
+    """
     if score not in COLUMNS:
         raise TetherError(f"there is no score {score!r}; there is: {', '.join(COLUMNS)}")
     found: dict[str, dict[str, dict[int, float]]] = {}
     places: dict[tuple[str, str, int], Run] = {}
     units = set()
-    for run in runs:
+    for run, name in zip(runs, names or map(_method, runs), strict=True):
         assert run.result is not None
-        method, task, seed = _method(run), str(run.result["dataset"]["name"]), int(run.config["seed"])
+        method, task, seed = name, str(run.result["dataset"]["name"]), int(run.config["seed"])
         row = run_row(method, run, policy)
         if not row.scores:
             raise TetherError(f"run {run.path} was not evaluated, so it has no score")
@@ -104,16 +119,53 @@ def improvements(scores: Scores) -> dict[tuple[str, str], Interval]:
     return {pair: _interval(points[str(number)], intervals[str(number)]) for number, pair in enumerate(pairs)}
 
 
+def performance_profiles(scores: Scores, thresholds: np.ndarray | None = None) -> tuple[np.ndarray, dict[str, Profile]]:
+    """Thresholds, and by method the share of runs above each."""
+    library, _ = _rliable()
+    if thresholds is None:
+        every = np.concatenate([values.ravel() for values in scores.by_method.values()])
+        low, high = float(every.min()), float(every.max())
+        thresholds = np.linspace(min(0.0, low), high if high > low else low + 1.0, THRESHOLDS)
+    with _fixed_draws():
+        profiles, intervals = library.create_performance_profile(scores.by_method, thresholds, reps=RESAMPLES)
+    return thresholds, {name: Profile(profiles[name], *intervals[name]) for name in scores.by_method}
+
+
 def statistics_lines(scores: Scores) -> tuple[list[list[str]], list[list[str]]]:
     """Two tables, with their headings: the methods, and each against the others."""
     means = interquartile_means(scores)
     methods = [["method", "runs", "interquartile mean [95 %]", "mean"]]
     for name, values in sorted(scores.by_method.items(), key=lambda item: -means[item[0]].value):
-        methods.append([name, f"{values.shape[1]} x {values.shape[0]}", means[name].spell(), f"{values.mean():.1f}"])
+        # Resampling one seed gives that seed again, which says nothing of others.
+        spelt = means[name].spell() if values.shape[0] > 1 else f"{means[name].value:.1f} [one seed: not known]"
+        methods.append([name, f"{values.shape[1]} x {values.shape[0]}", spelt, f"{values.mean():.1f}"])
     pairs = [["better than", "probability [95 %]"]]
     for (one, other), found in improvements(scores).items():
         pairs.append([f"{one} than {other}", found.spell(2)])
     return methods, pairs
+
+
+def profile_lines(scores: Scores, most: int = 6) -> list[list[str]]:
+    """A table of performance profiles at a few round thresholds; a page draws them whole."""
+    every = np.concatenate([values.ravel() for values in scores.by_method.values()])
+    low, high = min(0.0, float(every.min())), float(every.max())
+    step = _round_step((high - low) / most)
+    thresholds = step * np.arange(np.floor(low / step), max(np.ceil(high / step), np.floor(low / step) + 1))
+    _, profiles = performance_profiles(scores, thresholds)
+    lines = [["runs above", *scores.by_method]]
+    for place, threshold in enumerate(thresholds):
+        cells = []
+        for name, values in scores.by_method.items():
+            found = Interval(*(float(part[place]) for part in profiles[name]))
+            cells.append(found.spell(2) if values.shape[0] > 1 else f"{found.value:.2f}")
+        lines.append([f"{threshold:g}", *cells])
+    return lines
+
+
+def _round_step(rough: float) -> float:
+    """The next of 1, 2, 5, 10, 20, … from `rough` on."""
+    size = 10.0 ** np.floor(np.log10(rough)) if rough > 0 else 1.0
+    return float(next(size * factor for factor in (1, 2, 5, 10) if size * factor >= rough * 0.999))
 
 
 def _method(run: Run) -> str:

@@ -19,15 +19,16 @@ COLUMNS = {"last": "last", "last_ten": "last ten", "best": "best"}  # as result.
 
 @dataclass(frozen=True)
 class Score:
-    """A mean and the spread around it; `step` where it matters when it was reached."""
+    """A mean and the spread around it, where it is known; `step` where it matters when it was reached."""
 
     mean: float
-    std: float
+    std: float | None
     step: int | None = None
 
     def __str__(self) -> str:
         at = f" (step {self.step:,})" if self.step is not None else ""
-        return f"{self.mean:.1f} ± {self.std:.1f}{at}"
+        spread = "" if self.std is None else f" ± {self.std:.1f}"
+        return f"{self.mean:.1f}{spread}{at}"
 
 
 @dataclass(frozen=True)

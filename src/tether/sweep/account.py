@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from tether.sweep.choosing import Winner, number_of_final_runs
+from tether.sweep.choosing import Winner, in_words, number_of_final_runs
 from tether.sweep.estimate import Estimate
 from tether.sweep.expansion import PlannedRun
 from tether.sweep.head import Sweep
@@ -86,10 +86,7 @@ def winner_lines(sweep: Sweep) -> list[str]:
             lines.append(f"chosen   {winner.method} on {winner.scope}: {winner.variant} ({_ranking(winner)})")
     if lines:
         episodes = sum(winner.episodes for winner in sweep.winners)
-        seeds = ", ".join(map(str, choice.seeds))
-        by = choice.by.replace("_", " ")
-        policy = f" of policy {choice.policy}" if choice.policy else ""
-        lines.append(f"chosen by the {by} score{policy} of seeds {seeds}; that took {episodes:,} episodes in the environment")
+        lines.append(f"chosen by {in_words(choice)}; that took {episodes:,} episodes in the environment")
     return lines
 
 

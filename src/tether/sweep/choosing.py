@@ -29,6 +29,12 @@ class Winner:
     episodes: int = 0  # that the choice has cost
 
 
+def in_words(choice: Choice) -> str:
+    """`the last score of policy target of seeds 0, 1, 2`."""
+    policy = f" of policy {choice.policy}" if choice.policy else ""
+    return f"the {choice.by.replace('_', ' ')} score{policy} of seeds {', '.join(map(str, choice.seeds))}"
+
+
 def scope_of(choice: Choice, data: Data) -> str:
     return {"dataset": data.name, "group": data.group, "all": "all"}[choice.per]
 

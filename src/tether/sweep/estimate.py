@@ -46,6 +46,7 @@ class Speed:
     steps_per_second: float
     start_seconds: float  # to import and compile
     fit_steps_per_second: float | None = None
+    busy: float = 1.0  # the share of a second that its cores are at work for it: less where the machine has other work, too
 
 
 @dataclass(frozen=True)
@@ -65,6 +66,7 @@ class Estimate:
     evaluations: float
     starts: float
     slots: Slots
+    busy: float = 0.0  # seconds of busy cores, of all of it
 
     @property
     def total(self) -> float:
@@ -77,7 +79,8 @@ class Estimate:
 
     @property
     def core_hours(self) -> float:
-        return self.total * self.slots.threads / 3600
+        """Of cores that are busy with it, which hardly depend on what else the machine is doing."""
+        return self.busy / 3600
 
 
 class Speedometer:
@@ -106,7 +109,9 @@ class Speedometer:
         fit_rate = found.get("fit_steps_per_second")
         if fit_rate is not None:
             fit_rate *= found["fit_cost"] / fit if fit else 1.0
-        return Speed(found["steps_per_second"] * scaled, found["start_seconds"], fit_rate)
+        by_cpu = found.get("steps_per_cpu_second")
+        busy = found["steps_per_second"] / by_cpu if by_cpu else float(self._slots.threads)
+        return Speed(found["steps_per_second"] * scaled, found["start_seconds"], fit_rate, busy)
 
     def simulation(self, env_id: str, spec: Spec) -> Simulation | None:
         """Of an environment; None too where it cannot be made here."""
@@ -134,12 +139,13 @@ def estimate(sweep: Sweep, slots: Slots, measure: bool = True, say: Callable[[st
         first = {(run.method, run.data.name): run for run in reversed(sweep.runs)}
         todo += [(run, 0) for run in first.values() for _ in sweep.plan.final_seeds]
     parts = {"runs": 0.0, "fits": 0.0, "evaluations": 0.0, "starts": 0.0}
+    busy = 0.0
     for run, step in todo:
         spec = spec_of(run)
         speed = speeds.speed(run.config, spec)
         if speed is None:
             return None
-        training = run.config.training
+        training, before = run.config.training, sum(parts.values())
         parts["runs"] += (training.steps - step) / speed.steps_per_second
         parts["starts"] += speed.start_seconds
         if run.fit and run.fit not in made and speed.fit_steps_per_second:
@@ -151,7 +157,8 @@ def estimate(sweep: Sweep, slots: Slots, measure: bool = True, say: Callable[[st
             number = -(-training.steps // training.evaluate_every) - step // training.evaluate_every
             episodes = number * run.config.evaluation.episodes * len(run.config.agent.traits.policies)
             parts["evaluations"] += episodes * simulation.episode / simulation.steps_per_second
-    return Estimate(**parts, slots=slots)
+        busy += speed.busy * (sum(parts.values()) - before)
+    return Estimate(**parts, slots=slots, busy=busy)
 
 
 def spec_of(run: PlannedRun) -> Spec:

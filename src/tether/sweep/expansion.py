@@ -87,6 +87,7 @@ def expand(plan: Plan, datasets: Iterable[Data]) -> list[PlannedRun]:
         for data in datasets
         for variant in plan.variants
         for agent, bonus in methods(plan, variant)
+        if plan.runs_on(variant, data.source, seed)
     ]
     if len(runs) > MOST_RUNS:
         raise TetherError(f"{plan.path} stands for {len(runs):,} runs; {MOST_RUNS:,} is the most")
@@ -122,9 +123,8 @@ def make_run(plan: Plan, data: Data, agent: str, bonus: str, variant: Variant, s
     method = f"{agent}-{bonus}"
     overrides = _applicable(plan.settings, bonus) | variant.settings
     try:
-        config = make_config(
-            data.source, data.env_id or overrides.get("evaluation.env_id"), agent, bonus, plan.preset, seed, overrides
-        )
+        env_id, preset = data.env_id or overrides.get("evaluation.env_id"), variant.preset or plan.preset
+        config = make_config(data.source, env_id, agent, bonus, preset, seed, overrides)
     except TetherError as error:
         where = f"variant {variant.name}" if variant.settings or variant.agent or variant.bonus else "settings"
         raise TetherError(f"{plan.path}: {where}, {method} on {data.name}: {error}") from error

@@ -8,10 +8,10 @@ from pathlib import Path
 
 from tether import storage
 from tether.errors import TetherError
-from tether.sweep.choosing import Winner, final_runs, find_winners
+from tether.sweep.choosing import Winner, final_runs, find_winners, in_words
 from tether.sweep.expansion import Data, PlannedRun, expand, find_data
 from tether.sweep.plan import Plan, read_plan
-from tether.sweep.pool import Pool, Say, Slots
+from tether.sweep.pool import Backend, Pool, Say
 from tether.sweep.records import DIVERGED, DONE, FAILED, Known, Records, counted
 from tether.training.interrupt import stop_on_interrupt
 
@@ -50,7 +50,7 @@ def look(plan: Plan, datasets: tuple[Data, ...]) -> Sweep:
     return Sweep(plan, datasets, runs, known, winners)
 
 
-def carry_out(sweep: Sweep, slots: Slots, say: Say = print, show: bool = True, retry: bool = False) -> Sweep:
+def carry_out(sweep: Sweep, backend: Backend, say: Say = print, show: bool = True, retry: bool = False) -> Sweep:
     """Make every run that is missing, then the final ones. A run that diverged is left, unless `retry`."""
     missing = [data for data in sweep.datasets if data.missing]
     if missing:
@@ -59,14 +59,21 @@ def carry_out(sweep: Sweep, slots: Slots, say: Say = print, show: bool = True, r
     with storage.exclusive(sweep.records.folder), stop_on_interrupt() as stop:
         tried: set[str] = set()
         while True:
+            _keep_plan(sweep)
             todo = [run for run in sweep.runs if run.name not in tried and _is_to_do(sweep.known[run.name], retry)]
             if not todo:
                 return sweep
             done_steps = sum(known.step for known in sweep.known.values() if known.state == DONE)
-            say(f"{sweep.plan.name}: {counted(sweep.known)}; {len(todo)} to do by {slots}")
-            Pool(sweep.records, slots, stop, say, show).carry_out(todo, sweep.plan.name, done_steps)
+            say(f"{sweep.plan.name}: {counted(sweep.known)}; {len(todo)} to do by {backend}")
+            Pool(sweep.records, backend, stop, say, show).carry_out(todo, sweep.plan.name, done_steps)
             tried |= {run.name for run in todo}
             sweep = look(sweep.plan, sweep.datasets)  # which may have decided on final runs
+
+
+def _keep_plan(sweep: Sweep) -> None:
+    choice, compared = sweep.plan.choose, [winner for winner in sweep.winners or () if winner.scores]
+    episodes = sum(winner.episodes for winner in compared)
+    sweep.records.keep_plan(sweep.plan.name, sweep.runs, in_words(choice) if choice and compared else "", episodes)
 
 
 def _is_to_do(known: Known, retry: bool) -> bool:

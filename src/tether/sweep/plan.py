@@ -36,6 +36,9 @@ class Variant:
     settings: dict[str, Any] = field(default_factory=dict)
     agent: str | None = None  # of a named variant, in place of the plan's agents
     bonus: str | None = None
+    preset: str | None = None
+    datasets: tuple[str, ...] = ()  # of the plan's, those that it is run on; none named: all
+    seeds: tuple[int, ...] = ()  # the same
 
 
 @dataclass(frozen=True)
@@ -62,6 +65,10 @@ class Plan:
     variants: tuple[Variant, ...] = (Variant(""),)
     choose: Choice | None = None
     final_seeds: tuple[int, ...] = ()  # of the runs with the chosen settings
+
+    def runs_on(self, variant: Variant, dataset: str, seed: int) -> bool:
+        """Whether the plan has a run of a variant on a dataset with a seed of its search."""
+        return (not variant.datasets or dataset in variant.datasets) and (not variant.seeds or seed in variant.seeds)
 
     def refusal(self, key: str, what: str) -> TetherError:
         return TetherError(f"{self.path}: {key}: {what}")
@@ -147,7 +154,7 @@ def read_plan(path: Path, out: Path | None = None) -> Plan:
         preset=table.text("preset", Plan.preset, PRESETS),
         seeds=seeds,
         settings=settings,
-        variants=_read_variants(path, content),
+        variants=_read_variants(path, content, datasets, seeds),
         choose=choose,
         final_seeds=final_seeds,
     )
@@ -185,14 +192,17 @@ def _example_choice() -> str:
     return 'by = "last" and per = "group" in [choose] would do'
 
 
-def _read_variants(path: Path, content: dict[str, Any]) -> tuple[Variant, ...]:
+def _read_variants(path: Path, content: dict[str, Any], datasets: tuple[str, ...], seeds: tuple[int, ...]) -> tuple[Variant, ...]:
     """What the runs differ in besides data, agent, bonus and seed."""
     given = [way for way in WAYS if way in content]
     if len(given) > 1:
         raise TetherError(f"{path} has both [{given[0]}] and [{given[1]}]; a plan has one of {', '.join(WAYS)}")
     if not given:
         return (Variant(""),)
-    found = {"grid": _grid, "random": _random, "variants": _named}[given[0]](path, content[given[0]])
+    if given[0] == "variants":
+        found = _named(path, content["variants"], datasets, seeds)
+    else:
+        found = {"grid": _grid, "random": _random}[given[0]](path, content[given[0]])
     names = [variant.name for variant in found]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
@@ -256,7 +266,7 @@ def _rounded(value: float) -> float:
     return float(f"{value:.4g}")
 
 
-def _named(path: Path, values: Any) -> tuple[Variant, ...]:
+def _named(path: Path, values: Any, datasets: tuple[str, ...], seeds: tuple[int, ...]) -> tuple[Variant, ...]:
     if not isinstance(values, dict) or not values:
         raise TetherError(f'{path}: variants is {values!r}; it takes tables, such as [variants.cloning] with agent = "bc"')
     found = []
@@ -266,8 +276,16 @@ def _named(path: Path, values: Any) -> tuple[Variant, ...]:
         if not isinstance(content, dict):
             raise TetherError(f"{path}: variants.{name} is {content!r}; it takes a table, [variants.{name}]")
         parts = {part: content[part] for part in ("agent", "bonus") if isinstance(content.get(part), str)}
-        settings = _flat({key: value for key, value in content.items() if key not in parts}, f"variants.{name}", path)
-        found.append(Variant(name, settings, **parts))
+        own = {key: content[key] for key in ("preset", "datasets", "seeds") if key in content}
+        rest = {key: value for key, value in content.items() if key not in parts and key not in own}
+        settings = _flat(rest, f"variants.{name}", path)
+        table = _Table(path, own, ("preset", "datasets", "seeds"), f"variants.{name}.")
+        mine, chosen = table.texts("datasets"), table.seeds("seeds")
+        for key, strange, known in (("datasets", {*mine} - {*datasets}, datasets), ("seeds", {*chosen} - {*seeds}, seeds)):
+            if strange:
+                raise table.wrong(key, f"has {min(strange)!r}, which is not among the plan's: {', '.join(map(str, known))}")
+        preset = table.text("preset", "", PRESETS) if "preset" in own else None
+        found.append(Variant(name, settings, preset=preset, datasets=mine, seeds=chosen, **parts))
     return tuple(found)
 
 

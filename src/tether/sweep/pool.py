@@ -1,4 +1,7 @@
-"""Processes side by side, each with cores of its own. The head starts them, and takes what they report or how they died."""
+"""Workers side by side, each with cores of its own. The head starts them, and takes what they report or how they died.
+
+Where they are is the backend's matter: processes on this machine (here), or on the machines of a Ray cluster (on_ray.py).
+"""
 
 from __future__ import annotations
 
@@ -9,10 +12,11 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from typing import IO, Any
+from pathlib import Path
+from typing import IO, Any, NamedTuple, Protocol
 
 from tether.config import to_json
 from tether.cores import available_cores, thread_limits
@@ -72,19 +76,106 @@ def start_worker(job: dict[str, Any], threads: int, log: IO[bytes] | int) -> sub
     )
 
 
+class Ended(NamedTuple):
+    """How a worker's process ended."""
+
+    report: str  # what it said at its end, one line of JSON; empty where it died before
+    code: int  # negative: the number of the signal that ended it
+    lost: str = ""  # why nothing is known of it, as where its machine is gone
+
+
+class Worker(Protocol):
+    """A process that makes a run, wherever it is."""
+
+    def ended(self) -> Ended | None:
+        """None while it is at work."""
+
+    def ask_to_save(self) -> None:
+        """It saves after the epoch under way, and ends."""
+
+    def end(self) -> None:
+        """Leave nothing of it, whether it has ended or not."""
+
+
+class Backend(Protocol):
+    """Where workers are started."""
+
+    @property
+    def workers(self) -> int:
+        """How many there is room for now."""
+
+    @property
+    def threads(self) -> int:
+        """Of each."""
+
+    def start(self, run: PlannedRun, slot: int, log: Path) -> Worker:
+        """One that makes the run, in a slot that no other has: a whole number below `workers`."""
+
+
+class Processes:
+    """Workers on this machine: the usual backend."""
+
+    def __init__(self, slots: Slots) -> None:
+        self.slots, self.workers, self.threads = slots, slots.workers, slots.threads
+
+    def __str__(self) -> str:
+        return str(self.slots)
+
+    def start(self, run: PlannedRun, slot: int, log: Path) -> Worker:
+        job = {"config": to_json(run.config), "folder": str(run.folder), "cores": self.slots.cores[slot]}
+        with opened(log) as file:
+            return LocalWorker(start_worker(job, self.threads, file))
+
+
+class LocalWorker:
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self.process = process
+        self._ended: Ended | None = None
+
+    def ended(self) -> Ended | None:
+        if self._ended is None and self.process.poll() is not None:
+            assert self.process.stdout is not None
+            self._ended = Ended(self.process.stdout.read(), self.process.returncode)
+        return self._ended
+
+    def ask_to_save(self) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+
+    def end(self) -> None:
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+        for pipe in (self.process.stdin, self.process.stdout):
+            if pipe is not None:
+                pipe.close()
+
+
+@contextmanager
+def opened(log: Path) -> Iterator[IO[bytes] | int]:
+    """The file to write a worker's words to."""
+    with ExitStack() as stack:
+        try:
+            log.parent.mkdir(parents=True, exist_ok=True)
+            file: IO[bytes] | int = stack.enter_context(open(log, "ab"))
+        except OSError:  # a full disk: the run will say so, if it needs more of it
+            file = subprocess.DEVNULL
+        yield file
+
+
 @dataclass
 class _Working:
     run: PlannedRun
     slot: int
-    process: subprocess.Popen[str]
+    worker: Worker
     began: float
 
 
 class Pool:
     """Carries out runs until none is left, or the user asks to stop. What has failed is in the records."""
 
-    def __init__(self, records: Records, slots: Slots, stop: StopRequest, say: Say = print, show: bool = True) -> None:
-        self._records, self._slots, self._stop, self._say, self._show = records, slots, stop, say, show
+    def __init__(self, records: Records, backend: Backend, stop: StopRequest, say: Say = print, show: bool = True) -> None:
+        self._records, self._backend, self._stop, self._say, self._show = records, backend, stop, say, show
         self._working: list[_Working] = []
         self._kills: Counter[str] = Counter()
 
@@ -101,13 +192,13 @@ class Pool:
             while (self._queue or self._working) and not self._stop.asked:
                 before = [*self._working]
                 for one in before:
-                    if one.process.poll() is not None:
-                        self._take(one)
+                    if ended := one.worker.ended():
+                        self._take(one, ended)
                 while found := self._next():
                     self._start(*found)
                 changed = before != self._working
                 if changed:
-                    self._records.say_now(self._slots.workers, self._slots.threads, [one.run.name for one in self._working])
+                    self._records.say_now(self._backend.workers, self._backend.threads, [one.run.name for one in self._working])
                 if changed or time.monotonic() - looked >= SECONDS_BETWEEN_STEPS:
                     looked = time.monotonic()
                     self._show_steps(bar)
@@ -118,7 +209,7 @@ class Pool:
     def _next(self) -> tuple[PlannedRun, int] | None:
         """A run to start, and where. One that would only wait for the fit of another comes after those that would not."""
         taken = {one.slot for one in self._working}
-        slot = next((slot for slot in range(self._slots.workers) if slot not in taken), None)
+        slot = next((slot for slot in range(self._backend.workers) if slot not in taken), None)
         if slot is None:
             return None
         fits = {one.run.fit for one in self._working if one.run.fit and last_step(one.run.folder) == 0}
@@ -129,29 +220,20 @@ class Pool:
 
     def _start(self, run: PlannedRun, slot: int) -> None:
         self._queue.remove(run)
-        job = {"config": to_json(run.config), "folder": str(run.folder), "cores": self._slots.cores[slot]}
-        with ExitStack() as stack:
-            log: IO[bytes] | int
-            try:
-                place = self._records.log(run)
-                place.parent.mkdir(parents=True, exist_ok=True)
-                log = stack.enter_context(open(place, "ab"))
-            except OSError:  # a full disk: the run will say so, if it needs more of it
-                log = subprocess.DEVNULL
-            process = start_worker(job, self._slots.threads, log)
-        self._working.append(_Working(run, slot, process, time.monotonic()))
+        worker = self._backend.start(run, slot, self._records.log(run))
+        self._working.append(_Working(run, slot, worker, time.monotonic()))
         step = last_step(run.folder)
         self._say(f"started  {run.name}" + (f", from step {step:,}" if step else ""))
 
-    def _take(self, one: _Working) -> None:
+    def _take(self, one: _Working, ended: Ended) -> None:
         """What a worker that has ended leaves."""
         self._working.remove(one)
-        report, _ = one.process.communicate()
-        code, run = one.process.returncode, one.run
+        one.worker.end()
+        run = one.run
         try:
-            outcome = json.loads(report)
+            outcome = json.loads(ended.report)
         except ValueError:  # it died before it could say anything
-            outcome = self._death(run, code)
+            outcome = self._loss(run, ended.lost) if ended.lost else self._death(run, ended.code)
         if outcome["outcome"] == worker.DONE:
             self._steps += run.config.training.steps
             self._records.forget_failure(run)
@@ -181,6 +263,11 @@ class Pool:
         self._say(f"killed   {run.name}, by {name}; it is started again")
         return {"outcome": worker.BUSY}
 
+    def _loss(self, run: PlannedRun, why: str) -> dict[str, str]:
+        """A machine that is gone says nothing against the run: it is made elsewhere, however often that happens."""
+        self._say(f"lost     {run.name}, {why}; it is started again")
+        return {"outcome": worker.BUSY}
+
     def _last_line(self, run: PlannedRun) -> str:
         try:
             lines = self._records.log(run).read_text(errors="replace").split("\n")
@@ -196,21 +283,15 @@ class Pool:
         """Ask every worker to save, and wait for it. A second Ctrl-C ends the wait, and `_end_all` the workers."""
         self._say(f"interrupted: {len(self._working)} runs save their state; the same command goes on from there")
         for one in self._working:
-            assert one.process.stdin is not None
-            one.process.stdin.close()
-        while any(one.process.poll() is None for one in self._working):
+            one.worker.ask_to_save()
+        while any(one.worker.ended() is None for one in self._working):
             time.sleep(SECONDS_BETWEEN_LOOKS)
         raise KeyboardInterrupt
 
     def _end_all(self) -> None:
         """However the head leaves, nothing that it started stays."""
         for one in self._working:
-            if one.process.poll() is None:
-                one.process.kill()
-            one.process.wait()
-            for pipe in (one.process.stdin, one.process.stdout):
-                if pipe is not None:
-                    pipe.close()
+            one.worker.end()
         self._working.clear()
 
 

@@ -21,10 +21,10 @@ from typing import Any
 from tether import storage
 from tether.errors import TetherError
 from tether.locks import is_held
+from tether.runs import SWEEP_FOLDER
 from tether.runs.identity import find_result
 from tether.sweep.expansion import PlannedRun
 
-FOLDER = "_sweep"
 DONE, RUNNING, FAILED, WAITING = "done", "running", "failed", "waiting"
 DIVERGED = "diverged"  # a failure that would come again: the same numbers make the same run
 TAIL = 65_536  # bytes at the end of metrics.jsonl that hold its last line of training
@@ -45,7 +45,13 @@ class Records:
     """The files of one plan's folder."""
 
     def __init__(self, out: Path) -> None:
-        self.out, self.folder = out, out / FOLDER
+        self.out, self.folder = out, out / SWEEP_FOLDER
+
+    def keep_plan(self, name: str, runs: Sequence[PlannedRun], chosen_by: str, episodes: int) -> None:
+        """For reports, which then know what is missing and what was chosen. A full disk is no reason to stop for this."""
+        content = {"plan": name, "runs": [run.name for run in runs], "chosen_by": chosen_by, "episodes": episodes}
+        with suppress(TetherError):
+            storage.write_json(self.folder / "plan.json", content)
 
     def log(self, run: PlannedRun) -> Path:
         return self.folder / "logs" / f"{run.name}.log"

@@ -8,7 +8,7 @@ import math
 import time
 from collections.abc import Callable
 from contextlib import closing
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ from tether.bonuses import BONUSES, Bonus, FrozenBonus
 from tether.data.dataset import Dataset
 from tether.data.transforms import split_episodes
 from tether.errors import TetherError
-from tether.evaluation.discrimination import auroc_by_kind, bonus_by_kind
+from tether.evaluation.discrimination import auroc_by_kind, bonus_by_kind, histogram_by_kind
 from tether.locks import one_at_a_time
 from tether.settings import to_named
 from tether.training.code import code_version
@@ -50,6 +50,7 @@ class FitReport:
     history: list[dict[str, float]] = field(default_factory=list)  # one record an epoch
     held_out_mean: float | None = None  # bonus of recorded pairs of episodes the fit never saw
     auroc: dict[str, float] = field(default_factory=dict)  # held-out recorded pairs against each other kind of action
+    histogram: dict[str, Any] = field(default_factory=dict)  # of the same pairs; of fits made before it was kept, none
 
     @property
     def looks_short(self) -> bool:
@@ -71,7 +72,7 @@ class FitReport:
 
     def summary(self) -> dict[str, Any]:
         """For a run's result."""
-        told = ("steps", "seconds", "held_out_mean", "auroc", "looks_short")
+        told = ("steps", "seconds", "held_out_mean", "auroc", "histogram", "looks_short")
         return {name: getattr(self, name) for name in told}
 
 
@@ -232,7 +233,8 @@ def _judge(bonus: Bonus, state: Any, held_out: Dataset, report: FitReport) -> Fi
     found = bonus_by_kind(
         lambda observation, action: bonus_of_rows(bonus, state, observation, action, jax.random.key(0)), held_out
     )
-    return FitReport(report.steps, report.seconds, report.history, float(np.mean(found["data"])), auroc_by_kind(found))
+    held_out_mean = float(np.mean(found["data"]))
+    return replace(report, held_out_mean=held_out_mean, auroc=auroc_by_kind(found), histogram=histogram_by_kind(found))
 
 
 def _place(bonus: Bonus, dataset: Dataset, cache: Path) -> Path:

@@ -1,0 +1,23 @@
+"""How many episodes in the environment stand behind what a table has chosen. Offline learning has none to spend."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tether.report.gathered import SweepFacts
+from tether.runs.reading import Run
+
+
+def cost_line(runs: Sequence[Run], sweeps: Sequence[SweepFacts] = ()) -> str:
+    """Of the step, by column, and of the settings, where a sweep has chosen them."""
+    looked_at = sum(len(episodes) for run in runs for episodes in run.returns(_any_policy(run))[1])
+    chosen = [f"{sweep.episodes:,} ({sweep.name}: by {sweep.chosen_by})" for sweep in sweeps if sweep.chosen_by]
+    settings = " and ".join(chosen) or "0, as far as is recorded here"
+    step = f"of the step 0 for last and last ten, {looked_at:,} for best"
+    return f"episodes in the environment that choices cost: {step}; of settings {settings}"
+
+
+def _any_policy(run: Run) -> str | None:
+    """All policies of a run are evaluated by as many episodes; `best` is chosen by those of the one that is shown."""
+    known = [name for record in run.evaluations for name in record["evaluation"]]
+    return run.policy if run.policy in known else next(iter(known), None)

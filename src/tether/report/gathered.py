@@ -1,0 +1,217 @@
+"""All that folders hold: groups of finished runs, and what is missing or failed. Nothing is left out without a word."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from tether.errors import TetherError
+from tether.locks import is_held
+from tether.runs import SWEEP_FOLDER
+from tether.runs.reading import Run, read_run
+from tether.storage import read_json
+
+
+@dataclass(frozen=True)
+class Group:
+    """Finished runs that differ in their seed."""
+
+    label: str  # that tells it from the others
+    task: str  # the name of the dataset
+    agent: str
+    bonus: str
+    runs: tuple[Run, ...]
+
+    @property
+    def method(self) -> str:
+        return f"{self.agent}-{self.bonus}"
+
+
+@dataclass(frozen=True)
+class Gap:
+    """A run that has no result."""
+
+    name: str
+    state: str  # failed, running, unfinished, unreadable, not begun
+    why: str
+
+
+@dataclass(frozen=True)
+class SweepFacts:
+    """What a sweep's head has written down about its plan."""
+
+    name: str
+    folder: Path
+    runs: tuple[str, ...]
+    chosen_by: str = ""  # in words; empty: nothing was chosen
+    episodes: int = 0  # in the environment, that the choice has cost
+
+
+@dataclass(frozen=True)
+class Gathered:
+    groups: tuple[Group, ...]
+    gaps: tuple[Gap, ...] = ()
+    sweeps: tuple[SweepFacts, ...] = field(default_factory=tuple)
+
+    @property
+    def tasks(self) -> list[str]:
+        return list(dict.fromkeys(group.task for group in self.groups))
+
+    def on(self, task: str) -> list[Group]:
+        return [group for group in self.groups if group.task == task]
+
+    @property
+    def runs(self) -> list[Run]:
+        return [run for group in self.groups for run in group.runs]
+
+
+def gather(folders: Sequence[Path], until: int | None = None) -> Gathered:
+    """Everything in and below the folders."""
+    finished: dict[Path, Run] = {}
+    gaps: list[Gap] = []
+    for place in _run_folders(folders):
+        try:
+            run = read_run(place)
+            if run.result is not None:
+                finished[place] = run if until is None else run.until(until)
+                continue
+            gaps.append(_unfinished(run))
+        except TetherError as error:
+            gaps.append(Gap(place.as_posix(), "unreadable", str(error)))
+    sweeps = find_sweeps(folders)
+    gaps = _with_reasons(gaps, sweeps, [folder.resolve() for folder in folders])
+    return Gathered(group_runs(list(finished.values())), tuple(gaps), sweeps)
+
+
+def group_runs(runs: Sequence[Run]) -> tuple[Group, ...]:
+    """Runs that lie beside each other and are named s0, s1, ... are seeds of one method.
+
+    A group is named by its agent and bonus where that tells all of a task's apart, else by its folder too.
+    """
+    by_folder: dict[tuple[str, str], list[Run]] = {}
+    for run in runs:
+        by_folder.setdefault((_folder(run), _task(run)), []).append(run)
+    methods = {place: _method(found[0]) for place, found in by_folder.items()}
+    plain = len({(task, *methods[folder, task]) for folder, task in by_folder}) == len(by_folder)
+    labels = dict(zip(by_folder, _without_shared_start([folder for folder, _ in by_folder]), strict=True))
+    groups = []
+    for (folder, task), found in by_folder.items():
+        agent, bonus = methods[folder, task]
+        label = f"{agent}-{bonus}" if plain else _short(labels[folder, task], task, f"{agent}-{bonus}")
+        groups.append(Group(label, task, agent, bonus, tuple(found)))
+    counts = Counter((group.task, group.label) for group in groups)
+    whole = zip(groups, labels.values(), strict=True)
+    return tuple(replace(group, label=label) if counts[group.task, group.label] > 1 else group for group, label in whole)
+
+
+def by_folder_name(runs: Sequence[Run]) -> dict[str, list[Run]]:
+    """Runs by the folder of their seeds, without what all of those begin with."""
+    groups: dict[str, list[Run]] = {}
+    for run in runs:
+        groups.setdefault(_folder(run), []).append(run)
+    return dict(zip(_without_shared_start(list(groups)), groups.values(), strict=True))
+
+
+def find_sweeps(folders: Sequence[Path]) -> tuple[SweepFacts, ...]:
+    """Of the sweeps in, below or just above the folders: `tether report OUT/final` is about the sweep in OUT."""
+    found: dict[Path, SweepFacts] = {}
+    for folder in folders:
+        places = [*sorted(folder.rglob(f"{SWEEP_FOLDER}/plan.json"))]
+        places += [parent / SWEEP_FOLDER / "plan.json" for parent in (folder.resolve().parent, folder.resolve().parent.parent)]
+        for place in places:
+            if place.is_file() and place.resolve() not in found:
+                facts = _sweep_facts(place)
+                if facts is not None:
+                    found[place.resolve()] = facts
+    return tuple(found.values())
+
+
+def _sweep_facts(place: Path) -> SweepFacts | None:
+    try:
+        content: dict[str, Any] = read_json(place)
+        return SweepFacts(
+            str(content["plan"]),
+            place.parent.parent,
+            tuple(map(str, content["runs"])),
+            str(content["chosen_by"]),
+            int(content["episodes"]),
+        )
+    except (TetherError, KeyError, TypeError, ValueError):  # of another version: the runs speak for themselves
+        return None
+
+
+def _with_reasons(gaps: list[Gap], sweeps: Sequence[SweepFacts], within: Sequence[Path]) -> list[Gap]:
+    """What the heads of sweeps know of runs without a result in these folders: why they failed, which were never begun."""
+    known = {Path(gap.name).resolve(): gap for gap in gaps}
+    for sweep in sweeps:
+        for name in sweep.runs:
+            place = sweep.folder / name
+            asked = any(place.resolve().is_relative_to(folder) for folder in within)
+            if not asked or (place / "result.json").exists():
+                continue
+            failure = sweep.folder / SWEEP_FOLDER / "failed" / f"{name}.json"
+            if failure.exists():
+                known[place.resolve()] = Gap(place.as_posix(), "failed", _reason(failure))
+            elif place.resolve() not in known:
+                known[place.resolve()] = Gap(place.as_posix(), "not begun", f"of the plan {sweep.name}")
+    return list(known.values())
+
+
+def _reason(failure: Path) -> str:
+    try:
+        return str(read_json(failure).get("reason"))
+    except (TetherError, AttributeError) as error:
+        return str(error)
+
+
+def _run_folders(folders: Sequence[Path]) -> list[Path]:
+    found: dict[Path, Path] = {}
+    for folder in folders:
+        if not folder.is_dir():
+            raise TetherError(f"there is no folder {folder}")
+        for name in ("result.json", "config.json"):
+            for place in folder.rglob(name):
+                if SWEEP_FOLDER not in place.parts:
+                    found.setdefault(place.parent.resolve(), place.parent)
+    return sorted(found.values())
+
+
+def _unfinished(run: Run) -> Gap:
+    step = int(run.training[-1]["step"]) if run.training else 0
+    of = run.config.get("training", {}).get("steps")
+    how_far = f"at step {step:,}" + (f" of {of:,}" if isinstance(of, int) else "")
+    return Gap(run.path.as_posix(), "running" if is_held(run.path) else "unfinished", how_far)
+
+
+def _folder(run: Run) -> str:
+    """That of the method: of runs named s0, s1, ... the one they share."""
+    return (run.path.parent if re.fullmatch(r"s\d+", run.path.name) else run.path).as_posix()
+
+
+def _task(run: Run) -> str:
+    assert run.result is not None
+    return str(run.result["dataset"]["name"])
+
+
+def _method(run: Run) -> tuple[str, str]:
+    return str(run.config.get("agent", {}).get("name")), str(run.config.get("bonus", {}).get("name"))
+
+
+def _short(label: str, task: str, method: str) -> str:
+    """A folder's name without the parts that say the task, which stands beside it."""
+    parts = [part for part in label.split("/") if part != task and not task.startswith(f"{part}-")]
+    name = "/".join(parts)
+    return name if name and name != method else method
+
+
+def _without_shared_start(labels: list[str]) -> list[str]:
+    """Labels without the folders that all of them begin with, which tell nothing."""
+    parts = [label.split("/") for label in labels]
+    shared = 0
+    while all(len(p) > shared + 1 for p in parts) and len({p[shared] for p in parts}) == 1:
+        shared += 1
+    return ["/".join(p[shared:]) for p in parts]

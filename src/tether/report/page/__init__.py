@@ -1,0 +1,8 @@
+"""`tether report --html`: one page with everything in it, to open from a disk or a mail.
+
+content.py   what the page says, section by section
+charts.py    lines with bands, and histograms, as inline SVG
+runs.py      what is behind a number: settings, command, versions, hashes
+page.css     light, dark, and narrow
+page.js      the filter by task, light and dark, and lines that can be switched off
+"""

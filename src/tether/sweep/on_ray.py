@@ -1,0 +1,226 @@
+"""The workers of a sweep on the machines of a Ray cluster, or on this one's cores shared out by Ray.
+
+An actor stands for a run, and asks Ray for its cores and its share of a GPU. On its machine it starts the same process as
+without Ray, which ends when the actor does, however that ends: so nothing is lost that would not be lost without Ray either.
+The folders of runs, the data and the cache of fits are found by their paths, so all machines must have them: a shared mount.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from tether import storage
+from tether.config import to_json
+from tether.cores import available_cores, claimed, thread_limits
+from tether.errors import TetherError
+from tether.sweep import worker
+from tether.sweep.expansion import PlannedRun
+from tether.sweep.pool import Ended, Worker, opened
+
+PACKAGE = "tether sweep --backend ray needs the package ray; pip install 'tether-rl[ray]' brings it"
+PASSED_ON = ("JAX_", "TETHER_", "XLA_")  # variables of the head that its workers have too
+SECONDS_BETWEEN_COUNTS = 1.0
+
+
+class Runner:
+    """The actor: starts the process of a run on its machine, and takes its report. Texts of JSON go in and out."""
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[str] | None = None
+        self._asked = False
+
+    def ready(self) -> bool:
+        """To be asked whether it has been placed."""
+        return True
+
+    def run(self, text: str) -> str:
+        """Make the run; gives its report and the exit code of its process."""
+        job = json.loads(text)
+        refusal = refuse(job)
+        if refusal:
+            return json.dumps({"report": json.dumps({"outcome": worker.FAILED, "kind": "error", "reason": refusal}), "code": 0})
+        with opened(Path(job["log"])) as log, claimed(job["threads"]) as cores:
+            given = {"config": job["config"], "folder": job["folder"], "cores": cores}
+            process = subprocess.Popen(
+                [sys.executable, "-m", "tether.sweep.worker", json.dumps(given)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+                cwd=job["cwd"],
+                env=os.environ | job["environment"] | thread_limits(job["threads"]),
+                start_new_session=True,
+            )
+            with process:
+                self._process = process
+                if self._asked:
+                    self.save()
+                assert process.stdout is not None
+                report = process.stdout.read()
+                return json.dumps({"report": report, "code": process.wait()})
+
+    def save(self) -> None:
+        """Ask the process to save and end."""
+        self._asked = True
+        if self._process is not None and self._process.stdin is not None:
+            self._process.stdin.close()
+
+
+def refuse(job: dict[str, Any]) -> str:
+    """Why this machine cannot make a run; empty where it can."""
+    here, name = version("tether-rl"), os.uname().nodename
+    if here != job["version"]:
+        return f"{name} has tether {here} and the head {job['version']}; all machines need the same"
+    missing = next((place for place in (job["cwd"], job["sees"]) if not Path(place).is_dir()), None)
+    if missing:
+        return f"{name} does not see {missing}; runs and data are in folders that all machines share"
+    return ""
+
+
+def passed_on(environment: Mapping[str, str], gpus: float) -> dict[str, str]:
+    """The head's variables that its workers have too. JAX takes most of a GPU's memory unless told that it has a share."""
+    found = {name: value for name, value in environment.items() if name.startswith(PASSED_ON)}
+    if 0.0 < gpus < 1.0:
+        found.setdefault("XLA_PYTHON_CLIENT_MEM_FRACTION", f"{0.9 * gpus:.3g}")
+    return found
+
+
+def room(nodes: Sequence[dict[str, Any]], threads: int, gpus: float) -> int:
+    """How many runs fit on the machines that are there: of each, as many as its cores and its GPUs allow."""
+    total = 0
+    for node in nodes:
+        if node.get("Alive"):
+            resources = node.get("Resources", {})
+            by_cores = int(resources.get("CPU", 0.0) // threads)
+            total += min(by_cores, int(resources.get("GPU", 0.0) / gpus + 1e-9)) if gpus else by_cores
+    return total
+
+
+class RayWorker:
+    """A run's actor, seen from the head."""
+
+    def __init__(self, ray: Any, actor: Any, job: dict[str, Any]) -> None:
+        self._ray, self._actor = ray, actor
+        self._ready, self._report = actor.ready.remote(), actor.run.remote(json.dumps(job))
+        self._ended: Ended | None = None
+
+    def ended(self) -> Ended | None:
+        if self._ended is None and self._is_there(self._report):
+            try:
+                self._ended = Ended(**json.loads(self._ray.get(self._report)))
+            except self._ray.exceptions.RayError as error:
+                self._ended = Ended("", 0, lost=_first_line(error))
+        return self._ended
+
+    def ask_to_save(self) -> None:
+        if self._is_there(self._ready):
+            self._actor.save.remote()
+        else:  # it was not placed yet, and has nothing to save
+            self.end()
+            self._ended = self._ended or Ended("", 0, lost="it had not begun")
+
+    def end(self) -> None:
+        self._ray.kill(self._actor)
+
+    def _is_there(self, answer: Any) -> bool:
+        return bool(self._ray.wait([answer], timeout=0)[0])
+
+
+class OnRay:
+    """Workers on a cluster that this process is connected to. There may be more or fewer machines at any time."""
+
+    def __init__(self, ray: Any, records: Path, threads: int, gpus: float, most: int | None) -> None:
+        self._ray, self._records, self.threads, self._gpus, self._most = ray, records, threads, gpus, most
+        self._counted, self._room = 0.0, 0
+
+    def __str__(self) -> str:
+        share = f" and {self._gpus:g} GPUs" if self._gpus else ""
+        threads = f"{self.threads} thread{'s' * (self.threads != 1)}"
+        return f"Ray with room for {self.workers} workers of {threads}{share} each"
+
+    @property
+    def workers(self) -> int:
+        if time.monotonic() - self._counted >= SECONDS_BETWEEN_COUNTS:
+            self._room, self._counted = room(self._ray.nodes(), self.threads, self._gpus), time.monotonic()
+        return self._room if self._most is None else min(self._room, self._most)
+
+    def start(self, run: PlannedRun, slot: int, log: Path) -> Worker:
+        job = {
+            "config": to_json(run.config),
+            "folder": str(run.folder),
+            "log": str(log.resolve()),
+            "sees": str(self._records.resolve()),
+            "cwd": os.getcwd(),
+            "threads": self.threads,
+            "version": version("tether-rl"),
+            # One place for the fits of all: where it is not shared, every machine makes its own.
+            "environment": passed_on(os.environ, self._gpus) | {"TETHER_CACHE": str(storage.cache_root().resolve())},
+        }
+        actor = self._ray.remote(Runner).options(
+            num_cpus=self.threads, num_gpus=self._gpus, max_concurrency=3, max_restarts=0, max_task_retries=0
+        )
+        return RayWorker(self._ray, actor.remote(), job)
+
+
+@contextmanager
+def connected(
+    address: str | None, records: Path, threads: int | None = None, gpus: float = 0.0, most: int | None = None
+) -> Iterator[OnRay]:
+    """A cluster by its address (`auto`: the one that this machine belongs to), or one of this machine's cores alone."""
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is sent anywhere unless asked
+    try:
+        import ray
+    except ImportError as error:
+        raise TetherError(PACKAGE) from error
+    threads = threads or 1
+    if threads < 1 or gpus < 0 or (most is not None and most < 1):
+        raise TetherError(f"--threads is {threads}, --gpus {gpus:g}, --workers {most}; a run has a thread at least")
+    options: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
+    if address is None:
+        options |= {"num_cpus": len(available_cores()), "include_dashboard": False}
+    else:
+        check_reachable(address)
+        options["address"] = address
+    try:
+        ray.init(**options)
+    except (ConnectionError, ValueError, RuntimeError) as error:
+        raise TetherError(f"no Ray cluster at {address or 'this machine'}: {_first_line(error)}") from error
+    try:
+        backend = OnRay(ray, records, threads, gpus, most)
+        if not backend.workers:
+            has = {name: f"{value:g}" for name, value in ray.cluster_resources().items() if name in ("CPU", "GPU")}
+            wanted = f"{threads} CPU" + (f" and {gpus:g} GPU" if gpus else "")
+            raise TetherError(f"no machine of the cluster has room for a run of {wanted}; in all it has {has}")
+        yield backend
+    finally:
+        ray.shutdown()
+
+
+def check_reachable(address: str, seconds: float = 5.0) -> None:
+    """Refuse an address where nobody answers. Ray would try for minutes."""
+    if address == "auto":
+        return
+    host, _, port = address.rpartition(":")
+    if not host or not port.isdigit() or "/" in address:
+        raise TetherError(f"--address is {address!r}; it takes auto, or HOST:PORT of the cluster's head such as 10.0.0.1:6379")
+    try:
+        socket.create_connection((host, int(port)), timeout=seconds).close()
+    except (OSError, OverflowError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise TetherError(f"nobody answers at {address}: {reason}; `ray start --head` says the address of a cluster") from error
+
+
+def _first_line(error: Exception) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
