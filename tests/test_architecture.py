@@ -82,7 +82,7 @@ def test_a_room_imports_only_from_rows_above_and_from_itself(path: Path):
             assert rows[there] < rows[here], f"{path} imports {module}"
 
 
-@pytest.mark.parametrize("room", ["report", "data", "environments", "evaluation"])
+@pytest.mark.parametrize("room", ["report", "data", "environments", "evaluation", "runtime"])
 def test_what_needs_no_jax_imports_none(room: str):
     for path in (SOURCE / room).rglob("*.py"):
         assert not within(imports(path), "jax", "equinox", "optax"), path
@@ -101,7 +101,7 @@ def test_commands_import_nothing_slow_before_they_are_called():
 
 
 def test_only_exceptions_and_structures_are_inherited_from():
-    structures = {"NamedTuple", "TypedDict", "Protocol", "eqx.Module", "Exception", "TetherError", "Summary"}
+    structures = {"NamedTuple", "TypedDict", "Protocol", "eqx.Module", "Exception", "UserWarning", "TetherError", "Summary"}
     structures |= {"gymnasium.Wrapper"}  # an environment must be one of Gymnasium's to be wrapped on
     for path in FILES:
         for node in ast.walk(ast.parse(path.read_text())):

@@ -23,6 +23,7 @@ from tether.evaluation.rollout import evaluate as run_episodes
 from tether.policies import Policy, act
 from tether.progress import progress
 from tether.training.divergence import check_finite
+from tether.training.familiarity import with_experience
 from tether.training.fit import FittedBonus, cache_folder, fit_bonus
 from tether.training.lesson import Lesson, check_lesson
 
@@ -56,7 +57,8 @@ def train(
 
     Rewards are scaled here, in the agent's own way unless `reward_scaling` says `range` or `divide`
     (`tether.data.rewards.normalise_rewards`); give the dataset as it was loaded. `policy` is one of the agent's, its main one
-    if not given. `on_epoch` is called every `epoch_steps` steps, for one's own metrics or evaluations.
+    if not given. `on_epoch` is called every `epoch_steps` steps, for one's own metrics or evaluations. With a bonus,
+    the policy can say how familiar an observation is (`Policy.act`).
     """
     _check_part(agent, "agent", AGENTS)
     _check_dataset(dataset)
@@ -86,7 +88,7 @@ def train(
                 found = lesson.policy(epoch.state, name, epoch.step, dataset.env_id)
             if on_epoch is not None:
                 on_epoch(epoch.step, epoch.metrics, found)
-    return found
+    return with_experience(found, bonus, dataset)
 
 
 def _check_part(part: Any, what: str, registry: Mapping[str, type]) -> None:

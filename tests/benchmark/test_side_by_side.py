@@ -19,7 +19,7 @@ def test_the_gain_of_seeds_is_of_all_of_them_over_one_run():
 
 
 def test_a_process_measures_several_seeds_in_one_program():
-    agent = {"name": "bc", "hidden_sizes": [8], "batch_size": 8}
+    agent = {"name": "bc", "hidden_sizes": [8, 8], "batch_size": 8}
     job = {"agent": agent, "bonus": {"name": "none"}, "seconds": 0.05, "together": 3}
     with measuring(job, [available_cores()[:1]]) as measure:
         ((answer,),) = (measure(),)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import jax
 import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
 
 import tether
+import tether.runtime
 from tether import storage
 from tether.errors import TetherError
 from tether.networks import Layers
@@ -113,3 +117,17 @@ def test_a_policy_that_lacks_a_weight_is_refused(tmp_path):
     storage.write_tensors(path, tensors, metadata)
     with pytest.raises(TetherError, match=r"lack network/biases/1"):
         load_policy(path)
+
+
+# Written by Tether before policy files had a version and could say how familiar an observation is
+
+VERSION_2 = Path(__file__).parent / "version_2"
+
+
+@pytest.mark.parametrize("load", [load_policy, tether.runtime.load_policy], ids=["jax", "numpy"])
+@pytest.mark.parametrize("kind", ["deterministic", "greedy", "squashed-gaussian", "best-of-samples"])
+def test_files_of_version_2_act_as_they_did(kind: str, load):
+    expected = json.loads((VERSION_2 / "actions.json").read_text())
+    read = load(VERSION_2 / f"{kind}.safetensors")
+    np.testing.assert_allclose(read(np.float32(expected["observations"])), expected[kind], rtol=1e-5, atol=1e-6)
+    assert (read.about, read.experience) == ({"dataset": "made up", "step": 3}, None)

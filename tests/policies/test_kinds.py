@@ -9,36 +9,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from shipped import MADE, OBSERVATIONS
 
 from tether.bonuses import FrozenBonus
 from tether.bonuses.cvae import CVAE, CVAENetworks
 from tether.errors import TetherError
-from tether.networks import MLP, Critics, Layers, Scaler, make_critics, make_mlp
+from tether.networks import MLP, Critics
 from tether.policies import POLICIES, BestOfSamples, Greedy, Policy, SquashedGaussian, describe, load_policy, rebuilt
-from tether.policies.deterministic import make_deterministic
-from tether.policies.gaussian import make_squashed_gaussian
-from tether.types import Batch, Problem, Spec, discrete_spec, row_shapes
+from tether.types import Spec
 
-SPEC = Spec(3, (-1.0, 0.0), (1.0, 4.0))
-CHOICES = discrete_spec(3, 2)
-SCALER = Scaler(jnp.array([1.0, 2.0, 3.0]), jnp.array([2.0, 1.0, 0.5]))
-OBSERVATIONS = np.random.default_rng(0).normal(size=(50, 3)).astype(np.float32)
-
-
-def best_of_samples() -> BestOfSamples:
-    keys = jax.random.split(jax.random.key(3), 3)
-    rows, cvae = Batch(*(jnp.zeros((2, *shape)) for shape in row_shapes(SPEC))), CVAE(hidden_sizes=(8, 8), latent_size=4)
-    generator = FrozenBonus(cvae, cvae.init(keys[0], Problem(SPEC, rows)).networks, SPEC)
-    perturbation = make_mlp(keys[1], 5, Layers((8,)), 2, "tanh")
-    return BestOfSamples(generator, make_critics(keys[2], SPEC, 2, Layers((8,))), perturbation, samples=6)
-
-
-MADE = {
-    "deterministic": (make_deterministic(jax.random.key(0), SPEC, Layers((8,), ("tanh",), "every", SCALER)), SPEC),
-    "greedy": (Greedy(make_mlp(jax.random.key(1), 3, Layers((8,), scaler=SCALER), 2)), CHOICES),
-    "squashed-gaussian": (make_squashed_gaussian(jax.random.key(2), SPEC, Layers((8,), scaler=SCALER)), SPEC),
-    "best-of-samples": (best_of_samples(), SPEC),
-}
 every_kind = pytest.mark.parametrize("kind", POLICIES)
 
 
@@ -112,7 +91,7 @@ def test_its_density_adds_up_to_one():
 
 def test_samples_come_with_their_own_log_probabilities():
     policy, observation = gaussian(0.3, -0.5), jnp.zeros((4000, 1))
-    action, log_probability = policy.sample(observation, jax.random.key(0))
+    action, log_probability = policy.sample_with_log_probability(observation, jax.random.key(0))
     np.testing.assert_allclose(log_probability, policy.log_probability(observation, action), atol=1e-2)
     raw = np.arctanh(np.clip((np.asarray(action) - 1.0) / 2.0, -0.999999, 0.999999))
     np.testing.assert_allclose([raw.mean(), raw.std()], [0.3, math.exp(-0.5)], atol=0.03)

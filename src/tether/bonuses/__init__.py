@@ -1,7 +1,17 @@
 """Bonuses, by the name that `--bonus` takes."""
 
 from tether import registry
-from tether.bonuses.base import GRADIENT, LOG_PROBABILITY, SAMPLES, VALUE, Bonus, BonusTraits, FrozenBonus, frozen_template
+from tether.bonuses.base import (
+    GRADIENT,
+    LOG_PROBABILITY,
+    SAMPLES,
+    VALUE,
+    Bonus,
+    BonusTraits,
+    FrozenBonus,
+    frozen_template,
+    without_chance,
+)
 from tether.bonuses.none import NoBonus
 
 BONUSES = registry.load_all(registry.BONUSES)
@@ -19,4 +29,5 @@ __all__ = [
     "FrozenBonus",
     "NoBonus",
     "frozen_template",
+    "without_chance",
 ]

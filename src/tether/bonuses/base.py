@@ -61,6 +61,15 @@ class Bonus(Protocol):
         """The bonus: `(B, O), (B, A) -> (B,)`, at least 0, small on pairs like the data; with a gradient if it offers one."""
 
 
+def without_chance(bonus: Bonus) -> Bonus:
+    """The same bonus with values that hang on the pair alone, as familiarity needs: one that samples says how it goes without.
+
+    A fixed key would not do: what it draws for a row would change with the row's place among those that are asked.
+    """
+    certain = getattr(bonus, "without_chance", None)
+    return bonus if certain is None else certain()
+
+
 class FrozenBonus(eqx.Module):
     """A fitted bonus as a `Penalty`. It is a pytree, the state being its leaves, so that a policy can carry it along."""
 

@@ -19,7 +19,7 @@ Beyond the paper:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Literal, NamedTuple
 
 import equinox as eqx
@@ -137,6 +137,10 @@ class CVAE:
         actions, latents = action.shape[1], mean.shape[1]
         unit = (actions if self.reduction == "sum" else 1.0) * (1.0 if self.elbo == "mean" else latents / actions)
         return value + self.kl_weight * unit * jnp.mean(divergence(mean, log_std), axis=-1)
+
+    def without_chance(self) -> CVAE:
+        """By the latent's mean: the middle of what would be drawn, and the decoder was fitted around it."""
+        return replace(self, latent="mean")
 
     def sample(self, state: CVAENetworks, observation: jax.Array, key: Key) -> jax.Array:
         """Actions that the data might have here, `(B, A)`: decoded from latents of the prior, clipped as BCQ does."""

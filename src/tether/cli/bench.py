@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 SECONDS_OF_A_TURN = 2.0  # of one of the processes side by side
+REQUESTS = 1_000  # to a server, for each number of clients in each round
+CALLS_OF_A_TURN = 100  # of one of those that act in turns
 
 
 def bench(
@@ -15,6 +17,8 @@ def bench(
     memory_share: float = 0.3,
     side_by_side: bool = False,
     seeds_together: int | None = None,
+    acting: bool = False,
+    serving: bool = False,
     out: Path | None = None,
 ) -> None:
     """Measure the speed of training and fitting at the paper's sizes against the machine's matrix product.
@@ -28,6 +32,8 @@ def bench(
         tether bench --larger-than-memory --out benchmarks/results/mine-on-disk.json
         tether bench --side-by-side --out benchmarks/results/mine-side-by-side.json
         tether bench --seeds-together 4 --out benchmarks/results/mine-seeds.json
+        tether bench --acting --out benchmarks/results/mine-acting.json
+        tether bench --serving --out benchmarks/results/mine-serving.json
 
     Args:
         steps: Gradient steps of one repetition.
@@ -38,10 +44,18 @@ def bench(
         memory_share: Of the size of the rows, what the limited process may have beyond what JAX takes.
         side_by_side: Measure how to share out the cores instead: one process with all of them against one a core, in turns.
         seeds_together: Measure a program of so many seeds instead, against one run, in turns on one core.
+        acting: Measure how long an action takes instead: JAX, NumPy and onnxruntime in turns, for 1 and 256 observations.
+        serving: Measure `tether serve` instead: 1, 16 and 64 clients on this machine in turns, 1,000 requests each.
         out: Write the JSON here too.
     """
     if seeds_together is not None:
         _bench_seeds(seeds_together, repetitions, out)
+        return
+    if serving:
+        _bench_serving(repetitions, out)
+        return
+    if acting:
+        _bench_acting(repetitions, out)
         return
     if side_by_side:
         _bench_side_by_side(repetitions, out)
@@ -161,6 +175,90 @@ def _bench_side_by_side(rounds: int, out: Path | None) -> None:
     for sharing in found:
         numbers = [f"{sorted(rates)[len(rates) // 2]:,.0f}" for rates in (sharing.together, sharing.apart)]
         table.add_row(f"{sharing.agent}, {sharing.bonus}", *numbers, f"{sharing.gain:.2f}", f"{sharing.cpu_gain:.2f}")
+    Console(stderr=True).print(table)
+    if out is not None:
+        storage.write_json(out, report)
+
+
+def _bench_acting(rounds: int, out: Path | None) -> None:
+    import os
+    import tempfile
+    from json import dumps
+    from statistics import median
+
+    from tether.cores import thread_limits
+
+    os.environ.update(thread_limits(1))  # before NumPy and JAX are imported, who look once
+
+    from rich.console import Console
+    from rich.table import Table
+
+    from tether import storage
+    from tether.benchmark import acting, speed
+    from tether.errors import TetherError
+
+    if rounds < 1:
+        raise TetherError(f"--repetitions is {rounds}; it must be at least 1")
+    with tempfile.TemporaryDirectory(prefix="tether-bench-") as folder:
+        found = acting.measure(Path(folder), rounds, CALLS_OF_A_TURN)
+        starts = acting.measure_start(Path(folder) / "policy.safetensors", rounds)
+    report = {
+        "measurements": found,
+        "start_seconds": starts,
+        "hidden_sizes": acting.HIDDEN,
+        "bonus": acting.BONUS,
+        "observation_size": speed.SPEC.observation_size,
+        "action_size": speed.SPEC.action_size,
+        **speed.surroundings(),
+    }
+    print(dumps(report, indent=2))
+    table = Table(
+        "runner", "rows", title=f"microseconds a call on one thread, median (99th percentile); familiarity by {acting.BONUS}"
+    )
+    for column in ("action", "action and familiarity", "start, ms"):
+        table.add_column(column, justify="right")
+    cell = {
+        (
+            fact["runner"],
+            fact["rows"],
+            fact["familiarity"],
+        ): f"{fact['microseconds_median']:,.0f} ({fact['microseconds_p99']:,.0f})"
+        for fact in found
+    }
+    for runner, rows in dict.fromkeys((fact["runner"], fact["rows"]) for fact in found):
+        start = f"{1e3 * median(starts[runner]):,.0f}" if runner in starts and rows == 1 else ""
+        table.add_row(runner, str(rows), cell[runner, rows, False], cell[runner, rows, True], start)
+    Console(stderr=True).print(table)
+    if out is not None:
+        storage.write_json(out, report)
+
+
+def _bench_serving(rounds: int, out: Path | None) -> None:
+    import tempfile
+    from json import dumps
+    from statistics import median
+
+    from rich.console import Console
+    from rich.table import Table
+
+    from tether import storage
+    from tether.benchmark import acting, serving, speed
+
+    with tempfile.TemporaryDirectory(prefix="tether-bench-") as folder:
+        file = Path(folder) / "policy.safetensors"
+        acting.make_policy().save(file)
+        found = serving.measure(file, [0.1] * speed.SPEC.observation_size, REQUESTS, rounds)
+    report = {"measurements": found, "hidden_sizes": acting.HIDDEN, "bonus": acting.BONUS, **speed.surroundings()}
+    print(dumps(report, indent=2))
+    table = Table("clients", title=f"one observation a request, action and familiarity by {acting.BONUS}; medians of the rounds")
+    for column in ("requests", "failures", "requests/s", "median ms", "p99 ms"):
+        table.add_column(column, justify="right")
+    for fact in found:
+        names = ("requests_per_second", "milliseconds_median", "milliseconds_p99")
+        numbers = (median(measured[name] for measured in fact["rounds"]) for name in names)
+        spelt = (f"{number:,.0f}" if number >= 100 else f"{number:.1f}" for number in numbers)
+        totals = (sum(measured[name] for measured in fact["rounds"]) for name in ("requests", "failures"))
+        table.add_row(str(fact["clients"]), *(f"{total:,}" for total in totals), *spelt)
     Console(stderr=True).print(table)
     if out is not None:
         storage.write_json(out, report)

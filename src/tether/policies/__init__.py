@@ -1,8 +1,7 @@
 """What acts: the kinds of policies, by the name that a policy file has for them, and the file itself.
 
 base.py           how a policy describes itself and is rebuilt, and how it is compiled
-file.py           `Policy`: a policy to ship, with what is known about it
-observations.py   what may be given to it
+file.py           `Policy`: a policy to ship, with what is known about it; `tether.runtime` runs the same file without JAX
 """
 
 from tether.policies.base import PARTS, act, describe, rebuilt

@@ -62,3 +62,9 @@ def rebuilt(description: Any) -> Any:
 def act(policy: Any, observation: jax.Array) -> jax.Array:
     """The compiled policy, shared by all policies of one shape. Discrete actions are one-hot rows."""
     return policy(observation)
+
+
+@jax.jit
+def novelty_of(bonus: FrozenBonus, observation: jax.Array, action: jax.Array) -> jax.Array:
+    """The bonus of each pair, `(B,)`, compiled. It has no chance in it (`bonuses.without_chance`), so any key will do."""
+    return bonus(observation, action, jax.random.key(0))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -12,18 +13,18 @@ import jax
 import numpy as np
 
 from tether import storage
-from tether.bonuses import BONUSES, frozen_template
+from tether.bonuses import BONUSES, FrozenBonus, frozen_template
 from tether.errors import TetherError
 from tether.networks import Layers, make_network
-from tether.policies.base import act, describe, rebuilt
+from tether.policies.base import act, describe, novelty_of, rebuilt
 from tether.policies.deterministic import make_deterministic
 from tether.policies.greedy import Greedy
-from tether.policies.observations import as_rows
+from tether.runtime import acting
+from tether.runtime.acting import THRESHOLD, Fallback
+from tether.runtime.experience import Experience
+from tether.runtime.file import KIND, VERSION, read_policy_file, spell_policy
 from tether.settings import from_named
-from tether.types import Spec, spec_from_json, spec_to_json, spell_actions, spell_observations
-
-KIND = "tether policy"
-ABOUT = {"dataset": "learnt from", "policy": "policy", "step": "at step", "env_id": "for"}  # what is shown, and how
+from tether.types import Spec, spec_to_json
 
 
 @dataclass(frozen=True)
@@ -37,25 +38,44 @@ class Policy:
     actor: Any  # one of `tether.policies.POLICIES`
     spec: Spec
     about: dict[str, Any] = field(default_factory=dict)  # where it comes from: dataset, run, step, env_id
+    experience: Experience | None = None  # what its data was like; without it, nothing is known of familiarity
 
     def __repr__(self) -> str:
-        seen = ", ".join(self.columns) if self.columns else spell_observations(self.spec)
-        facts = [f"{name} {self.about[key]}" for key, name in ABOUT.items() if self.about.get(key) is not None]
-        learnt = f"\n  {', '.join(facts)}" if facts else ""
-        return f"Policy ({type(self.actor).__name__}): {seen} -> {spell_actions(self.spec)}{learnt}"
+        return spell_policy(self, type(self.actor).__name__)
 
     @property
     def columns(self) -> list[str] | None:
         """The names of what it sees, in order; None where they are not known."""
-        return self.about.get("columns", {}).get("observation")
+        return acting.columns_of(self)
 
     def __call__(self, observation: Any) -> Any:
-        flat = as_rows(observation, self.spec, self.columns)
-        actions = np.asarray(act(self.actor, np.atleast_2d(flat)))
-        if self.spec.discrete:
-            actions = np.argmax(actions, axis=-1)
-            return actions if flat.ndim == 2 else int(actions[0])
-        return actions if flat.ndim == 2 else actions[0]
+        return acting.action_for(self, observation)
+
+    def act(
+        self,
+        observation: Any,
+        with_familiarity: bool = False,
+        *,
+        fallback: Fallback | None = None,
+        threshold: float = THRESHOLD,
+    ) -> Any:
+        """The action; with familiarity, `(action, familiarity)`.
+
+        Familiarity is the share of held-out recorded pairs that were at least as unusual as the observation with the action:
+        0.5 is ordinary, and nothing is below `experience.smallest`. Below `threshold` a fallback acts instead, if there is one:
+        "nearest" (the action recorded at the nearest recorded observation), "error" (`Unfamiliar` is raised), or a function from
+        one observation to an action. The familiarity is that of the policy's own action all the same. Columns outside their
+        recorded range are warned of by name (`OutsideRange`).
+        """
+        return acting.answer(self, observation, with_familiarity, fallback, threshold)
+
+    def familiarity(self, observation: Any, action: Any) -> Any:
+        """Of any pairs, whoever chose the actions: a number, or `(B,)`."""
+        return acting.familiarity_of(self, observation, action)
+
+    def outside(self, observation: Any) -> list[str]:
+        """The columns of the observation (or of any of its rows) that are outside their recorded range."""
+        return acting.outside(self, observation)
 
     def predict(
         self, observation: Any, state: None = None, episode_start: Any = None, deterministic: bool = True
@@ -65,29 +85,42 @@ class Policy:
             raise TetherError("the policy has no chance in it; call predict with deterministic=True")
         return self(observation), None
 
+    def rows_to_actions(self, rows: np.ndarray) -> np.ndarray:
+        """`(B, O) -> (B, A)`, unchecked; discrete actions are one-hot rows."""
+        return np.asarray(act(self.actor, rows))
+
+    def novelty(self, rows: np.ndarray, actions: np.ndarray) -> np.ndarray:
+        """The bonus that familiarity comes from, `(B,)`, unchecked."""
+        return np.asarray(novelty_of(self._bonus, rows, actions))
+
+    @cached_property
+    def _bonus(self) -> FrozenBonus:
+        experience = acting.experience_of(self)
+        template = frozen_template(from_named(experience.bonus, BONUSES, "bonus"), self.spec)
+        state = storage.unflatten_tree(template.state, dict(experience.state), any_length=True)
+        return FrozenBonus(template.bonus, state, self.spec)
+
     def save(self, path: str | Path) -> None:
         metadata = {
             "kind": KIND,
+            "version": str(VERSION),
             "spec": json.dumps(spec_to_json(self.spec)),
             "policy": json.dumps(describe(self.actor)),
             "about": json.dumps(self.about),
         }
-        storage.write_tensors(path, storage.flatten_tree(self.actor), metadata)
+        tensors = storage.flatten_tree(self.actor)
+        if self.experience is not None:
+            metadata["familiarity"] = self.experience.metadata()
+            tensors |= self.experience.tensors()
+        storage.write_tensors(path, tensors, metadata)
 
 
 def load_policy(path: str | Path) -> Policy:
     """The policy that `Policy.save` wrote, or that of a run folder."""
-    path = Path(path)
-    if path.is_dir():
-        path = path / "policy.safetensors"
-    if not path.exists():
-        raise TetherError(f"there is no policy file {path}")
-    tensors, metadata = storage.read_tensors(path)
-    if metadata.get("kind") != KIND:
-        raise TetherError(f"{path} is not a policy (it may be a checkpoint); a run folder holds policy.safetensors")
-    spec = spec_from_json(json.loads(metadata["spec"]))
-    template = rebuilt(json.loads(metadata["policy"])) if "policy" in metadata else _before_descriptions(spec, metadata)
-    return Policy(storage.unflatten_tree(template, tensors, any_length=True), spec, json.loads(metadata["about"]))
+    read = read_policy_file(path)
+    template = rebuilt(read.description) if read.description is not None else _before_descriptions(read.spec, read.metadata)
+    actor = storage.unflatten_tree(template, read.tensors, any_length=True)
+    return Policy(actor, read.spec, read.about, read.experience)
 
 
 def _before_descriptions(spec: Spec, metadata: dict[str, str]) -> Any:

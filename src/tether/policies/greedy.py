@@ -27,5 +27,9 @@ class Greedy(eqx.Module):
     def penalised(self, observation: jax.Array, outputs: jax.Array) -> jax.Array:
         if self.penalty is None or self.weight is None:
             return outputs
-        # Acting is deterministic: a bonus that samples draws the same at each call.
-        return outputs - self.weight * novelties(self.penalty, observation, outputs.shape[1], jax.random.key(0))
+
+        # Acting is deterministic: a bonus that samples draws the same at each call, and for each row, whatever else is asked.
+        def bonuses(row: jax.Array) -> jax.Array:
+            return novelties(self.penalty, row[None, :], outputs.shape[1], jax.random.key(0))[0]
+
+        return outputs - self.weight * jax.vmap(bonuses)(observation)

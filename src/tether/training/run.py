@@ -22,8 +22,10 @@ from tether.runs.identity import find_result, write_config
 from tether.runs.metrics import MetricsLog, Sink
 from tether.runs.result import make_result
 from tether.runs.wandb import WandbRun, check_installed
+from tether.runtime.experience import blindness
 from tether.training.attached import Checkpoints, EpochClock, Evaluations, Logging, Stopping
 from tether.training.divergence import check_finite
+from tether.training.familiarity import with_experience
 from tether.training.fit import FitReport, FittedBonus, cache_folder, fit_bonus, steps_done
 from tether.training.interrupt import StopRequest, stop_on_interrupt
 from tether.training.lesson import Lesson
@@ -197,16 +199,21 @@ def _train(m: Materials, evaluator: Evaluator | None, stop: StopRequest, began: 
         for epoch in clock.timed(lesson.epochs(state, first_step, config.epoch_steps)):
             for each in attached:
                 each(epoch)
-        return _finish(m, lesson, epoch, log, checkpoints.seconds(), clock.rate(config.epoch_steps), first_step)
+        return _finish(m, lesson, epoch, log, checkpoints.seconds(), clock.rate(config.epoch_steps), first_step, say)
 
 
 def _finish(
-    m: Materials, lesson: Lesson, epoch: Epoch, log: MetricsLog, seconds: float, rate: float | None, first_step: int
+    m: Materials, lesson: Lesson, epoch: Epoch, log: MetricsLog, seconds: float, rate: float | None, first_step: int, say: Say
 ) -> dict[str, Any]:
     from tether.report.curves import draw_curves
     from tether.runs.reading import read_run
 
-    lesson.policy(epoch.state, m.config.policy, epoch.step, m.env_id).save(m.folder / "policy.safetensors")
+    policy = with_experience(lesson.policy(epoch.state, m.config.policy, epoch.step, m.env_id), m.bonus, m.dataset)
+    policy.save(m.folder / "policy.safetensors")
+    if policy.experience is None:
+        say(f"the policy cannot say how familiar an observation is: {policy.about['no_familiarity']}; see tether export --help")
+    elif blindness(policy.experience) is not None:
+        say(f"note: {blindness(policy.experience)}")
     draw_curves([read_run(m.folder, m.env_id)], m.folder / "curves.png")
     result = make_result(m.config, m.dataset, m.reward_scale, m.bonus.report.summary(), log, m.env_id)
     result |= {"wall_time_seconds": seconds, "updates_per_second": rate, "resumed_from_step": first_step or None}

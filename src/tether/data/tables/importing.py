@@ -95,7 +95,7 @@ def import_tables(given: Sequence[Path], options: ImportOptions, on_file: Callab
     if not (ends | ~kept.last).any():
         raise TetherError("no row has a successor: every episode is one row that does not terminate; is --episode right?")
     bounds = None if choices else find_bounds(action, options.action_low, options.action_high, options.env_id)
-    attributes: dict[str, Any] = {"provenance": _provenance(paths, roles, options, bounds, choices, kept.findings)}
+    attributes: dict[str, Any] = {"provenance": _provenance(files, roles, options, bounds, choices, kept.findings)}
     if options.env_id is not None:
         attributes["env_id"] = options.env_id
     if bounds is None:
@@ -206,16 +206,19 @@ def _episode_numbers(
 
 
 def _provenance(
-    paths: list[Path],
+    files: list[TableFile],
     roles: Roles,
     options: ImportOptions,
     bounds: Bounds | None,
     choices: tuple[str, ...],
     findings: RowFindings,
 ) -> dict[str, Any]:
-    columns = {"observation": list(roles.observation), "action": list(roles.action), **roles.singles}
+    columns: dict[str, Any] = {"observation": list(roles.observation), "action": list(roles.action), **roles.singles}
     if choices:
         columns["choices"] = list(choices)
+    named = {name: unit_of(files[0].schema.field(name)) for name in (*roles.observation, *roles.action)}
+    if any(named.values()):
+        columns["units"] = {name: unit for name, unit in named.items() if unit}
     arguments = {
         "columns": columns,
         **({} if bounds is None else {"action_bounds": bounds.source}),
@@ -224,7 +227,7 @@ def _provenance(
         "drop_incomplete_rows": options.drop_incomplete_rows,
         "found": asdict(findings),
     }
-    return derivation_from_files("import", arguments, {path.name: sha256_of(path) for path in paths})
+    return derivation_from_files("import", arguments, {file.path.name: sha256_of(file.path) for file in files})
 
 
 def _column_facts(

@@ -14,7 +14,7 @@ from tether.errors import TetherError
 from tether.networks import Layers
 from tether.policies import Policy
 from tether.policies.deterministic import make_deterministic
-from tether.policies.observations import as_rows
+from tether.runtime.observations import as_rows
 from tether.types import Spec, discrete_spec
 
 SPEC = Spec(3, (-1.0,), (1.0,))
@@ -74,7 +74,7 @@ def test_one_observation_by_name_is_one(given: Any):
         ),
         ({"speed": 1.0, "heat": 3.0}, "the observation lacks the column 'pressure'; the policy takes speed, pressure, heat"),
         (ONE | {"heat": [1.0, 2.0]}, "column 'heat' has shape (2,), column 'speed' (); one number a row is taken"),
-        (ONE | {"heat": "hot"}, "column 'heat' is not made of numbers: could not convert string to float: 'hot'"),
+        (ONE | {"heat": "hot"}, "column 'heat' is not made of numbers: text is not taken for numbers"),
         (pd.DataFrame(ROWS, columns=["heat", "speed", "heat"]), "the observation has two columns 'heat'"),
         ([1.0, 2.0], "the policy takes observations of shape (3,) or (B, 3), which are speed, pressure, heat; got (2,)"),
         (ONE | {"heat": np.nan}, "the observation has nan as 'heat'; a policy acts on finite numbers only"),

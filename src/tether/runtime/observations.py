@@ -75,9 +75,11 @@ def _in_order(columns: dict[str, Any], names: Sequence[str] | None) -> np.ndarra
 
 def _floats(given: Any, what: str) -> np.ndarray:
     try:
+        if isinstance(given, str | list | tuple) and np.asarray(given).dtype.kind in "US":
+            raise ValueError("text is not taken for numbers")
         with np.errstate(over="ignore"):  # beyond float32 is infinite, which is refused with its place
             return np.asarray(given, np.float32)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise TetherError(f"{what} is not made of numbers: {' '.join(str(error).split())}") from error
 
 
