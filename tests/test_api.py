@@ -220,7 +220,7 @@ def test_a_dataset_or_a_bonus_that_is_none_is_one_message(dataset: Dataset):
         tether.train(tether.TD3(), dataset, tether.CVAE())  # type: ignore[arg-type]
     with pytest.raises(TetherError, match=r"^no bonus 'cave'; did you mean cvae\?$"):
         tether.fit("cave", dataset)  # type: ignore[arg-type]
-    with pytest.raises(TetherError, match=r"^bonus.elbo is 'some'; it takes mean or sum$"):
+    with pytest.raises(TetherError, match=r"^bonus.elbo is 'some'; it takes mean or sum or calibrated$"):
         tether.fit(tether.CVAE(elbo="some"), dataset)  # type: ignore[arg-type]
 
 

@@ -231,7 +231,7 @@ PLAIN = configs.to_json(RunConfig("some.hdf5"))
         (without(PLAIN, "seed"), "setting seed is missing"),
         (without(PLAIN, "dataset"), "setting dataset is missing"),
         (without(PLAIN, "bonus"), "the settings of bonus are missing"),
-        (without(PLAIN, "agent", "name"), "no agent 'None'; there is: bc, bcq, brac-p, "),
+        (without(PLAIN, "agent", "name"), "no agent 'None'; there is: awr, bc, bcq, bear, "),
         (PLAIN | {"agent": "td3"}, "the settings of agent are missing"),
         (PLAIN | {"bonus": None}, "the settings of bonus are missing"),
         (PLAIN | {"sead": 1}, "no setting sead; did you mean seed?"),
@@ -241,7 +241,7 @@ PLAIN = configs.to_json(RunConfig("some.hdf5"))
         (PLAIN | {"agent": PLAIN["agent"] | {"discount": 2}}, "agent.discount is 2.0; it must be at least 0 and below 1"),
         (
             PLAIN | {"agent": PLAIN["agent"] | {"name": "ppo"}},
-            "no agent 'ppo'; there is: bc, bcq, brac-p, ",
+            "no agent 'ppo'; there is: awr, bc, bcq, bear, ",
         ),
         ([], "a config is a JSON object, not a list"),
     ],

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from tether import registry
 
 if TYPE_CHECKING:
-    from tether.api import evaluate, fit, train
+    from tether.api import evaluate, fit, register_agent, register_bonus, train
     from tether.data import Dataset, load_dataset
     from tether.data.arrays import dataset
     from tether.data.files.writing import save_dataset
@@ -40,13 +40,15 @@ __all__ = [
     "fit",
     "load_dataset",
     "load_policy",
+    "register_agent",
+    "register_bonus",
     "save_dataset",
     "split_episodes",
     "subsample",
     "train",
 ]
 _HOMES = {
-    "tether.api": ("evaluate", "fit", "train"),
+    "tether.api": ("evaluate", "fit", "register_agent", "register_bonus", "train"),
     "tether.data": ("Dataset", "load_dataset"),
     "tether.data.arrays": ("dataset",),
     "tether.data.files.writing": ("save_dataset",),

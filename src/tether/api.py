@@ -20,6 +20,7 @@ from tether.data.rewards import normalise_rewards, order_kept, scaling_warning
 from tether.environments.scores import normalised_score
 from tether.errors import TetherError
 from tether.evaluation.rollout import evaluate as run_episodes
+from tether.extending import register
 from tether.policies import Policy, act
 from tether.progress import progress
 from tether.training.divergence import check_finite
@@ -28,6 +29,16 @@ from tether.training.fit import FittedBonus, cache_folder, fit_bonus
 from tether.training.lesson import Lesson, check_lesson
 
 OnEpoch = Callable[[int, dict[str, float], Policy], None]  # step, mean metrics, the policy as it is now
+
+
+def register_agent(name: str, kind: type) -> None:
+    """Make an agent of your own known in this process under a name: to configurations, files and commands."""
+    register(AGENTS, name, kind, "agent")
+
+
+def register_bonus(name: str, kind: type) -> None:
+    """The same of a bonus."""
+    register(BONUSES, name, kind, "bonus")
 
 
 def fit(bonus: Bonus, dataset: Dataset, *, cache: bool = True, show: bool = False) -> FittedBonus:

@@ -8,23 +8,27 @@ from typing import Any
 from tether.environments.tasks import Task
 
 ANY = "any"
-PRESETS = ("paper", "quick")  # the first is the default
+PRESETS = ("paper", "quick", "tether")  # the first is the default
+THE_PAPER_S = ("paper", "quick")
 
 
 @dataclass(frozen=True)
 class Rule:
-    """These settings, where all of preset, agent, bonus and group are those."""
+    """These settings, where all of preset, agent, bonus and group are (among) those."""
 
     settings: dict[str, Any]
-    preset: str = ANY
+    preset: str | tuple[str, ...] = ANY
     agent: str = ANY
     bonus: str = ANY
     group: str = ANY  # of the task: locomotion, manipulation
     chosen_with: str = ANY  # the bonus that the numbers were chosen for; other bonuses get them too, with a word
 
 
+WEIGHTS = {"agent.bonus_weight_actor", "agent.bonus_weight_critic"}
+
 RULES = (
-    Rule({"training.reward_scaling": "range"}, agent="td3"),  # the paper's map, to which its weights belong; a run warns of it
+    # The paper's map, to which its weights belong; a run warns of it.
+    Rule({"training.reward_scaling": "range"}, agent="td3", preset=THE_PAPER_S),
     Rule({"training.steps": 50_000}, preset="quick"),  # the bonus keeps its whole fit
     Rule(
         {
@@ -40,15 +44,50 @@ RULES = (
     ),
     Rule(
         {"agent.bonus_weight_actor": 5.0, "agent.bonus_weight_critic": 1.0},
+        preset=THE_PAPER_S,
         agent="td3",
         group="locomotion",
         chosen_with="cvae",
     ),
     Rule(
         {"agent.bonus_weight_actor": 10.0, "agent.bonus_weight_critic": 10.0},
+        preset=THE_PAPER_S,
         agent="td3",
         group="manipulation",
         chosen_with="cvae",
+    ),
+    # Ours, chosen on three locomotion datasets: results/tether-preset/PROTOCOL.md.
+    Rule({"training.steps": 60_000}, preset="tether"),
+    Rule(
+        {
+            "agent.bonus_weight_actor": 0.05,  # in units of Q, by which Q is divided
+            "agent.bonus_weight_critic": 0.0,
+            "agent.normalise_q": True,
+            "agent.normalise_observations": True,
+            "agent.critic_norm": "every",
+            "agent.learning_rate_actor": 1e-3,
+            "agent.learning_rate_critic": 1e-3,
+            "agent.target_mix": 0.05,  # values cross the horizon in 4,000 steps, where 0.005 takes 40,000
+            "agent.ema_mix": 0.002,  # what acts is an average over 1,000 steps: a fast target is hardly one
+            "evaluation.policy": "ema",
+            "training.reward_scaling": "divide",
+        },
+        preset="tether",
+        agent="td3",
+        chosen_with="cvae",
+    ),
+    Rule(
+        {
+            "bonus.measure": "bound",
+            "bonus.hidden_sizes": (256, 256),
+            "bonus.normalise_observations": True,
+            "bonus.learning_rate": 3e-4,
+            "bonus.batch_size": 256,
+            "bonus.steps": 20_000,
+        },
+        preset="tether",
+        agent="td3",
+        bonus="cvae",
     ),
 )
 
@@ -56,18 +95,25 @@ RULES = (
 def rules_for(preset: str, agent: str, bonus: str, task: Task | None) -> list[Rule]:
     """Those that hold, in their order: what a later one sets goes before."""
     here = {"preset": preset, "agent": agent, "bonus": bonus, "group": task.group if task else None}
-    return [rule for rule in RULES if all(getattr(rule, name) in (ANY, value) for name, value in here.items())]
+    return [rule for rule in RULES if all(_admits(getattr(rule, name), value) for name, value in here.items())]
+
+
+def _admits(wanted: str | tuple[str, ...], value: str | None) -> bool:
+    return value in wanted if isinstance(wanted, tuple) else wanted in (ANY, value)
 
 
 def explanations(preset: str, agent: str, bonus: str, task: Task | None, overrides: dict[str, Any]) -> list[str]:
     """What a rule has set because of the task, in words, unless the user has set some of it."""
     said = []
     for rule in rules_for(preset, agent, bonus, task):
-        if task is None or rule.group == ANY or bonus == "none" or rule.settings.keys() & overrides.keys():
+        if bonus == "none" or rule.settings.keys() & overrides.keys() & WEIGHTS:
             continue
-        values = " and ".join(f"{name} {value:g}" for name, value in rule.settings.items())
-        said.append(f"{values}: the paper's for {task.group} such as {task.name}")
-        if bonus != rule.chosen_with:
+        values = " and ".join(f"{name} {value:g}" for name, value in rule.settings.items() if name in WEIGHTS)
+        if task is not None and rule.group != ANY:
+            said.append(f"{values}: the paper's for {task.group} such as {task.name}")
+        elif values:
+            said.append(f"{values}: the preset's, chosen on locomotion")
+        if rule.chosen_with not in (ANY, bonus):
             said.append(
                 f"they were chosen for {rule.chosen_with}; `tether bonus DATASET` tells what to multiply them by for others"
             )

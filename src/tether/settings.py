@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Literal, TypeAlias, TypeVar, get_args, get_origin, get_type_hints
 
 from tether.errors import TetherError, did_you_mean
+from tether.extending import address_of, at_address
 
 T = TypeVar("T")
 
@@ -90,7 +91,7 @@ def to_named(part: Any, registry: Mapping[str, type]) -> dict[str, Any]:
     """The same of an agent or a bonus, with the name that its registry has for it."""
     name = next((name for name, kind in registry.items() if kind is type(part)), None)
     if name is None:
-        raise TetherError(f"{type(part).__name__} is not registered; there is: {', '.join(registry)}")
+        name = address_of(type(part), "bonus" if hasattr(part, "novelty") else "agent")
     return {"name": name, **to_plain(part)}
 
 
@@ -108,6 +109,9 @@ def from_named(plain: Mapping[str, Any], registry: Mapping[str, type[T]], sectio
 
 
 def choose(registry: Mapping[str, type[T]], name: str, section: str) -> type[T]:
+    """By name, or by an address `module:Class`."""
+    if ":" in name:
+        return at_address(name, section)
     if name not in registry:
         raise TetherError(f"no {section} {name!r}{did_you_mean(name, registry)}")
     return registry[name]

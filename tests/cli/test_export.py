@@ -47,10 +47,13 @@ def test_an_old_run_gets_its_familiarity_from_its_own_bonus_and_data(tmp_path, c
     assert load_policy(tmp_path / "online.safetensors").about["policy"] == "online"
 
 
-def test_choices_that_were_counted_are_counted_anew(tmp_path):
+def test_exact_counts_where_nothing_repeats_are_no_measure(tmp_path, capsys):
     file = tmp_path / "policy.safetensors"
     run, data = BEFORE / "dqn-count-exact", BEFORE / "cartpole.hdf5"
-    assert main(["export", str(run), "--dataset", str(data), "--out", str(file)]) in (0, 2)  # where all are new, it says so
+    assert main(["export", str(run), "--dataset", str(data), "--out", str(file)]) == 2
+    told = capsys.readouterr().err
+    assert "no familiarity: the bonus has one value, 100, on all held-out pairs" in told
+    assert "Give --bonus NAME to fit another, or --without-familiarity" in told
 
 
 @pytest.mark.parametrize(

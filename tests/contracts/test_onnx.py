@@ -11,8 +11,8 @@ from shipped import CHOICES, IMAGES, MADE, experience, frozen, rows, shipped
 
 from tether.bonuses import BONUSES, NO_BONUS
 from tether.export.model import CHECKED, TOLERANCE, build, check_model, export_checked, open_session, write_model
-from tether.networks import Layers, make_network
-from tether.policies import POLICIES, Greedy, Policy
+from tether.networks import Layers, make_critics, make_network
+from tether.policies import POLICIES, BestOfSamples, Greedy, Policy
 from tether.runtime import load_policy
 
 QUICK = {"cvae", "rnd-film", "count-exact"}  # all that the others share with these is tested by them
@@ -104,3 +104,19 @@ def test_the_model_says_what_it_is(tmp_path):
 
     with pytest.raises(TetherError, match=r"onnxruntime cannot run .*cut\.onnx"):
         open_session(tmp_path / "cut.onnx")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "settings"), [("density", {"components": 3}), ("cvae", {"measure": "bound", "elbo": "calibrated"})]
+)
+def test_settings_that_change_what_a_bonus_computes(name: str, settings: dict[str, object], tmp_path):
+    actor, spec = MADE["deterministic"]
+    exported(Policy(actor, spec, {}, experience(frozen(name, spec, **settings))), tmp_path)
+
+
+@pytest.mark.slow
+def test_the_best_of_a_policys_own_samples(tmp_path):
+    gaussian, spec = MADE["squashed-gaussian"]
+    actor = BestOfSamples(gaussian, make_critics(jax.random.key(2), spec, 2, Layers((8,))), samples=7)
+    exported(Policy(actor, spec, {}, experience(frozen("rnd", spec))), tmp_path)

@@ -29,6 +29,7 @@ VARIANTS = [(name, {}) for name in NAMES]
 VARIANTS += [
     ("density", {"components": 3}),
     ("cvae", {"measure": "bound", "elbo": "sum"}),
+    ("cvae", {"measure": "bound", "elbo": "calibrated"}),
     ("cvae", {"measure": "bound", "reduction": "mean", "normalise_observations": True}),
 ]
 

@@ -73,6 +73,13 @@ def test_values_that_say_nothing_are_refused(values: list[float], reason: str):
         quantiles(np.array(values))
 
 
+def test_the_nearest_is_so_in_units_of_each_column():
+    # The columns have standard deviations of 1 and 50. From (0, 60) the first is 1.2 away and the second 2.15; in plain numbers
+    # the second would be nearer, 40 against 60.
+    known = replace(of([1.0, 2.0]), observation=np.float32([[0, 0], [2, 100]]), action=np.float32([[-1], [1]]))
+    np.testing.assert_array_equal(known.nearest(np.float32([[0, 60], [2, 70]])), [[-1], [1]])
+
+
 # Asking
 
 

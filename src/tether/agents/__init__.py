@@ -4,9 +4,10 @@ from tether import registry
 from tether.agents.base import Agent, AgentTraits, critic_steps
 from tether.bonuses import BONUSES, Bonus
 from tether.errors import TetherError
+from tether.extending import add_installed
 from tether.types import Spec
 
-AGENTS = registry.load_all(registry.AGENTS)
+AGENTS = add_installed(registry.load_all(registry.AGENTS), "agent")
 
 __all__ = ["AGENTS", "Agent", "AgentTraits", "check_actions", "check_bonus", "critic_steps"]
 

@@ -13,8 +13,9 @@ from tether.bonuses.base import (
     without_chance,
 )
 from tether.bonuses.none import NoBonus
+from tether.extending import add_installed
 
-BONUSES = registry.load_all(registry.BONUSES)
+BONUSES = add_installed(registry.load_all(registry.BONUSES), "bonus")
 NO_BONUS = "none"
 
 __all__ = [

@@ -43,7 +43,8 @@ def train(
         dataset: A dataset: a name (see `tether data list`), a path to an HDF5 file in the D4RL layout, or minari:ID.
         agent: What learns: one of the agents listed below.
         bonus: What holds it to the data: one of the bonuses listed below. Default: the agent's usual one, for td3 cvae.
-        preset: paper is 500,000 steps; quick is 50,000 with the bonus fitted as long as in the paper.
+        preset: paper is 500,000 steps; quick is 50,000 with the bonus fitted as long as in the paper; tether is our own for td3,
+            60,000 steps.
         steps: Critic gradient steps, in place of the preset's.
         seed: Of the agent's weights and batches. The bonus has its own (bonus.seed), so that seeds share one fit.
         seeds: Several seeds, such as 0,1,2: one run each, one after the other.

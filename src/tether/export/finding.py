@@ -34,10 +34,14 @@ def find_policy(
         if bonus == NO_BONUS:
             raise TetherError("the bonus none is the same everywhere; choose one that tells pairs apart, such as rnd-film")
     data = _data(source, found, dataset, show)
-    fitted = _own(source, data) if bonus is None else _fit(BONUSES[bonus](), data, say, show)
+    fitted = _own(source, data) if bonus is None else _fit(choose(BONUSES, bonus, "bonus")(), data, say, show)
+    try:
+        experience = experience_of(found, fitted, data)
+    except TetherError as error:
+        raise TetherError(f"no familiarity: {error}. Give --bonus NAME to fit another, or --without-familiarity") from error
     return replace(
         found,
-        experience=experience_of(found, fitted, data),
+        experience=experience,
         about={name: value for name, value in found.about.items() if name != "no_familiarity"},
     )
 

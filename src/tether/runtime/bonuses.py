@@ -53,6 +53,10 @@ class CVAE:
         self.encoder = read_network(state.below("encoder"), shape=shape)
         self.decoder = read_network(state.below("decoder"), "none" if spec.discrete else "tanh", shape=shape)
         self.latents = self.encoder.weights[-1].shape[1] // 2
+        self.error_unit: np.ndarray | None = None  # twice the decoder's variance, where the bound is calibrated
+        if self.settings["elbo"] == "calibrated":
+            half = np.float32(0.5) * (self.high - self.low)
+            self.error_unit = np.float32(2.0) * np.maximum(state["noise"], np.float32(1e-4)) * np.square(half)
 
     def __call__(self, xp: Xp, observation: Array, action: Array, noise: Array | None = None) -> Array:
         encoded = run(xp, self.encoder, xp.concatenate([observation, action], axis=-1))
@@ -61,11 +65,13 @@ class CVAE:
         sampled = noise is not None and self.settings.get("latent", "sample") == "sample"
         latent = centre + xp.exp(log_std) * noise if sampled else centre
         squared = square(action - self.decode(xp, observation, latent))
+        if self.error_unit is not None:
+            squared = squared / self.error_unit[None, :]
         actions, summed = self.spec.action_size, self.settings["reduction"] == "sum"
         value = xp.sum(squared, axis=-1) if summed else mean(xp, squared, actions)
         if self.settings["measure"] == "reconstruction":
             return value
-        unit = (actions if summed else 1.0) * (self.latents / actions if self.settings["elbo"] == "sum" else 1.0)
+        unit = (actions if summed else 1.0) * (1.0 if self.settings["elbo"] == "mean" else self.latents / actions)
         spread = square(centre) + xp.exp(np.float32(2.0) * log_std) - np.float32(1.0)
         divergence = np.float32(0.5) * spread - log_std
         return value + np.float32(self.settings["kl_weight"] * unit) * mean(xp, divergence, self.latents)

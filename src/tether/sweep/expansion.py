@@ -106,12 +106,12 @@ def methods(plan: Plan, variant: Variant) -> list[tuple[str, str]]:
     """Agent and bonus of every run with this variant."""
     found = []
     for agent in (variant.agent,) if variant.agent else plan.agents:
-        if agent not in AGENTS:
+        if agent not in AGENTS and ":" not in agent:
             key = f"variants.{variant.name}.agent" if variant.agent else "agents"
             raise plan.refusal(key, _no_such(agent, AGENTS, "agent"))
-        usual = AGENTS[agent]().traits.usual_bonus
+        usual = choose_kind(AGENTS, agent, "agent")().traits.usual_bonus
         for bonus in (variant.bonus,) if variant.bonus else plan.bonuses or (usual,):
-            if bonus not in BONUSES:
+            if bonus not in BONUSES and ":" not in bonus:
                 key = f"variants.{variant.name}.bonus" if variant.bonus else "bonuses"
                 raise plan.refusal(key, _no_such(bonus, BONUSES, "bonus"))
             found.append((agent, bonus))
@@ -120,7 +120,7 @@ def methods(plan: Plan, variant: Variant) -> list[tuple[str, str]]:
 
 def make_run(plan: Plan, data: Data, agent: str, bonus: str, variant: Variant, seed: int, stage: Path) -> PlannedRun:
     """One run. Settings of a variant go before those of the plan, these before the preset."""
-    method = f"{agent}-{bonus}"
+    method = f"{agent}-{bonus}".replace(":", ".")  # of a part of one's own, `module:Class`
     overrides = _applicable(plan.settings, bonus) | variant.settings
     try:
         env_id, preset = data.env_id or overrides.get("evaluation.env_id"), variant.preset or plan.preset
