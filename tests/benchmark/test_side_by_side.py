@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tether.benchmark.side_by_side import Sharing, measuring
+from tether.benchmark.side_by_side import Seeds, Sharing, measuring
 from tether.cores import available_cores, thread_limits
 from tether.errors import TetherError
 
@@ -12,6 +12,18 @@ from tether.errors import TetherError
 def test_the_gain_is_the_median_of_the_rounds_ratios():
     # 120 / 100, 180 / 100 and 130 / 100: a round in which the machine was busy moves it little.
     assert Sharing("td3", "cvae", 2, [100.0, 100.0, 100.0], [120.0, 180.0, 130.0]).gain == pytest.approx(1.3)
+
+
+def test_the_gain_of_seeds_is_of_all_of_them_over_one_run():
+    assert Seeds("td3", "cvae", 4, [100.0, 50.0, 100.0], [150.0, 40.0, 110.0]).gain == pytest.approx(1.1)
+
+
+def test_a_process_measures_several_seeds_in_one_program():
+    agent = {"name": "bc", "hidden_sizes": [8, 8], "batch_size": 8}
+    job = {"agent": agent, "bonus": {"name": "none"}, "seconds": 0.05, "together": 3}
+    with measuring(job, [available_cores()[:1]]) as measure:
+        ((answer,),) = (measure(),)
+    assert answer["steps_per_cpu_second"] > 10
 
 
 def test_a_process_measures_an_agent_and_a_fit():

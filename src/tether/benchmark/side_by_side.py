@@ -67,6 +67,35 @@ def compare(rounds: int, seconds: float) -> Iterator[Sharing]:
         yield found
 
 
+@dataclass(frozen=True)
+class Seeds:
+    """One method on one core: a run, and a program of several seeds (`training/together.py`)."""
+
+    agent: str
+    bonus: str
+    seeds: int
+    alone: list[float] = field(default_factory=list)  # steps a second that the core is busy, round by round
+    together: list[float] = field(default_factory=list)  # the same, of all seeds in total
+
+    @property
+    def gain(self) -> float:
+        """Of together over alone: the median of the rounds' ratios."""
+        return _median_ratio(self.together, self.alone)
+
+
+def compare_seeds(seeds: int, rounds: int, seconds: float) -> Iterator[Seeds]:
+    """Each method as soon as it is measured; the two take turns on one core."""
+    core = available_cores()[:1]
+    for agent, bonus in METHODS:
+        found = Seeds(agent, bonus, seeds)
+        job = {"agent": {"name": agent}, "bonus": {"name": bonus}, "seconds": seconds}
+        with measuring(job, [core]) as alone, measuring(job | {"together": seeds}, [core]) as together:
+            for _ in range(rounds):
+                found.alone.append(alone()[0]["steps_per_cpu_second"])
+                found.together.append(seeds * together()[0]["steps_per_cpu_second"])
+        yield found
+
+
 @contextmanager
 def measuring(job: dict[str, Any], cores: Sequence[Sequence[int]]) -> Iterator[Callable[[], list[dict[str, Any]]]]:
     """A process for each group of cores; a call measures in all of them at the same time."""
@@ -116,6 +145,7 @@ def _serve(job: dict[str, Any]) -> None:
     from tether.settings import from_named
     from tether.training.loop import agent_epoch, fresh_state, learn, run_keys
     from tether.training.sources import Rows
+    from tether.training.together import Together
     from tether.types import Problem, discrete_spec, spec_from_json
 
     agent, bonus = from_named(job["agent"], AGENTS, "agent"), from_named(job["bonus"], BONUSES, "bonus")
@@ -126,10 +156,11 @@ def _serve(job: dict[str, Any]) -> None:
     key_bonus, key_fit = run_keys(1)
     problem = Problem(spec, rows.sample())
     penalty = FrozenBonus(bonus, bonus.frozen(fresh_state(bonus, key_bonus, problem)), spec)
+    learner = Together(agent, job["together"]) if job.get("together") else agent
     loops = {
         "steps_per_second": learn(
-            agent,
-            fresh_state(agent, key_init, problem),
+            learner,
+            fresh_state(learner, key_init, problem),
             rows,
             key,
             end=2**31 - 1,

@@ -16,6 +16,7 @@ def bench(
     larger_than_memory: bool = False,
     memory_share: float = 0.3,
     side_by_side: bool = False,
+    seeds_together: int | None = None,
     acting: bool = False,
     serving: bool = False,
     out: Path | None = None,
@@ -30,6 +31,7 @@ def bench(
         tether bench --most-rows 1000000 --repetitions 3
         tether bench --larger-than-memory --out benchmarks/results/mine-on-disk.json
         tether bench --side-by-side --out benchmarks/results/mine-side-by-side.json
+        tether bench --seeds-together 4 --out benchmarks/results/mine-seeds.json
         tether bench --acting --out benchmarks/results/mine-acting.json
         tether bench --serving --out benchmarks/results/mine-serving.json
 
@@ -41,10 +43,14 @@ def bench(
             against rows in memory. Takes 4 GB in the temporary folder (TMPDIR), and 6 GB of memory for the other side.
         memory_share: Of the size of the rows, what the limited process may have beyond what JAX takes.
         side_by_side: Measure how to share out the cores instead: one process with all of them against one a core, in turns.
+        seeds_together: Measure a program of so many seeds instead, against one run, in turns on one core.
         acting: Measure how long an action takes instead: JAX, NumPy and onnxruntime in turns, for 1 and 256 observations.
         serving: Measure `tether serve` instead: 1, 16 and 64 clients on this machine in turns, 1,000 requests each.
         out: Write the JSON here too.
     """
+    if seeds_together is not None:
+        _bench_seeds(seeds_together, repetitions, out)
+        return
     if serving:
         _bench_serving(repetitions, out)
         return
@@ -253,6 +259,40 @@ def _bench_serving(rounds: int, out: Path | None) -> None:
         spelt = (f"{number:,.0f}" if number >= 100 else f"{number:.1f}" for number in numbers)
         totals = (sum(measured[name] for measured in fact["rounds"]) for name in ("requests", "failures"))
         table.add_row(str(fact["clients"]), *(f"{total:,}" for total in totals), *spelt)
+    Console(stderr=True).print(table)
+    if out is not None:
+        storage.write_json(out, report)
+
+
+def _bench_seeds(seeds: int, rounds: int, out: Path | None) -> None:
+    from dataclasses import asdict
+    from json import dumps
+
+    from rich.console import Console
+    from rich.table import Table
+
+    from tether import storage
+    from tether.benchmark import side_by_side
+    from tether.errors import TetherError
+    from tether.progress import progress
+    from tether.runs.result import versions
+
+    if rounds < 1 or seeds < 2:
+        raise TetherError(f"--repetitions is {rounds} and --seeds-together {seeds}; they must be at least 1 and 2")
+    found = []
+    with progress("measuring", len(side_by_side.METHODS), unit="methods") as bar:
+        for measured in side_by_side.compare_seeds(seeds, rounds, SECONDS_OF_A_TURN):
+            found.append(measured)
+            bar.update(len(found), latest=f"{measured.agent} {measured.bonus}: {measured.gain:.2f}")
+    measurements = [asdict(measured) | {"gain": measured.gain} for measured in found]
+    report = {"measurements": measurements, "seconds_of_a_turn": SECONDS_OF_A_TURN, "versions": versions()}
+    print(dumps(report, indent=2))
+    table = Table("method", title=f"steps a second that the core is busy: one run, and {seeds} seeds in one program, in total")
+    for column in ("one run", f"{seeds} seeds", "gain"):
+        table.add_column(column, justify="right")
+    for measured in found:
+        numbers = [f"{sorted(rates)[len(rates) // 2]:,.0f}" for rates in (measured.alone, measured.together)]
+        table.add_row(f"{measured.agent}, {measured.bonus}", *numbers, f"{measured.gain:.2f}")
     Console(stderr=True).print(table)
     if out is not None:
         storage.write_json(out, report)

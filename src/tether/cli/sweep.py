@@ -17,6 +17,7 @@ def sweep(
     backend: Literal["processes", "ray"] | None = None,
     address: str | None = None,
     gpus: float = 0.0,
+    wandb: str | None = None,
 ) -> None:
     """Make all runs of a plan, as many side by side as there are cores.
 
@@ -43,6 +44,7 @@ def sweep(
         address: Of a Ray cluster: auto for the one that this machine belongs to, or HOST:PORT. docs/scale.md says what all its
             machines must share.
         gpus: The share of a GPU that each run asks Ray for, such as 0.25.
+        wandb: A project of Weights & Biases that runs log to as well (needs the extra wandb). WANDB_MODE=offline sends nothing.
     """
     from tether.errors import TetherError
     from tether.sweep.account import plan_lines, winner_lines
@@ -60,7 +62,7 @@ def sweep(
 
         from tether.sweep.on_ray import connected
 
-        with connected(address, found.records.folder, threads, gpus, workers) as cluster:
+        with connected(address, found.records.folder, threads, gpus, workers, wandb) as cluster:
             if dry_run:  # speeds are measured here, and there are as many workers as the cluster has room for
                 left = estimate(found, share_out(None, threads))
                 print("\n".join(plan_lines(found, left and replace(left, slots=replace(left.slots, workers=cluster.workers)))))
@@ -71,7 +73,7 @@ def sweep(
         if dry_run:
             print("\n".join(plan_lines(found, estimate(found, slots))))
             return
-        found = carry_out(found, Processes(slots), retry=retry)
+        found = carry_out(found, Processes(slots, wandb), retry=retry)
     for line in winner_lines(found):
         print(line)
     failed = failures(found)

@@ -22,6 +22,7 @@ def train(
     set: Settings = (),
     data_on_disk: bool = False,
     dry_run: bool = False,
+    wandb: str | None = None,
 ) -> None:
     """Train a policy from a dataset, evaluate it on the way, and keep the run.
 
@@ -51,6 +52,7 @@ def train(
         set: Any other setting, such as agent.discount=0.98. Bonus weights default to the paper's for the task's group.
         data_on_disk: Leave the rows on disk and read them as they are drawn, as is done anyway where they do not fit in memory.
         dry_run: Print the resolved settings, grouped, and stop.
+        wandb: A project of Weights & Biases to log to as well (needs the extra wandb). WANDB_MODE=offline sends nothing.
     """
     from functools import partial
 
@@ -88,7 +90,7 @@ def train(
             folder = run_dir or Path("runs") / f"{name}-s{config.seed}"
         else:
             folder = (run_dir or Path("runs") / name) / f"s{config.seed}"
-        results.append((folder, run(config, folder, data=data, on_disk=True if data_on_disk else None)))
+        results.append((folder, run(config, folder, data=data, on_disk=True if data_on_disk else None, wandb=wandb)))
     _print_table(results)
 
 

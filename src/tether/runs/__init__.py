@@ -3,6 +3,7 @@
 config.json             what was asked for, whole, and the hash of the data; written first
 metrics.jsonl           one line an epoch, one an evaluation (raw returns): metrics.py
 tensorboard/            the same for TensorBoard: tensorboard.py
+wandb/                  the same for Weights & Biases, where that is asked for: wandb.py
 checkpoint.safetensors  the state to go on from: checkpoint.py
 policy.safetensors      the run's policy, to ship: tether.policies
 curves.png

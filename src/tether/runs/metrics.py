@@ -1,11 +1,11 @@
-"""Where a run's numbers go: `metrics.jsonl` and TensorBoard events."""
+"""Where a run's numbers go: `metrics.jsonl`, TensorBoard events, and Weights & Biases where that is asked for."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -25,10 +25,19 @@ class Promise(NamedTuple):
         return {name: column for name, column in self._asdict().items() if column is not None}
 
 
-class MetricsLog:
-    """Appends to a run's `metrics.jsonl` and TensorBoard events. Lines past the step it starts from are dropped first."""
+class Sink(Protocol):
+    """Somewhere else that numbers go to."""
 
-    def __init__(self, folder: Path, step: int, env_id: str | None) -> None:
+    def add(self, step: int, values: dict[str, float]) -> None: ...
+
+
+class MetricsLog:
+    """Appends to a run's `metrics.jsonl` and TensorBoard events. Lines past the step it starts from are dropped first.
+
+    What it writes goes to `sinks` too, and those are closed by whoever opened them.
+    """
+
+    def __init__(self, folder: Path, step: int, env_id: str | None, sinks: Sequence[Sink] = ()) -> None:
         self.path = folder / "metrics.jsonl"
         self.env_id = env_id
         if self.path.exists():
@@ -38,6 +47,7 @@ class MetricsLog:
             {r["step"]: r["evaluation"] for r in storage.read_jsonl(self.path) if "evaluation" in r} if self.path.exists() else {}
         )
         self.events = EventFile(folder / "tensorboard", step)
+        self.sinks: tuple[Sink, ...] = (self.events, *sinks)
 
     def fit(self, history: list[dict[str, float]]) -> None:
         """The fit of the bonus, once, before the first training line. A crash may have left a part of it there."""
@@ -46,11 +56,11 @@ class MetricsLog:
             if record["fit_step"] in written:
                 continue
             storage.append_jsonl(self.path, record)
-            self.events.add(int(record["fit_step"]), {f"fit/{name}": v for name, v in record.items() if name != "fit_step"})
+            self._add(int(record["fit_step"]), {f"fit/{name}": v for name, v in record.items() if name != "fit_step"})
 
     def training(self, step: int, metrics: dict[str, float]) -> None:
         storage.append_jsonl(self.path, {"step": step, **metrics})
-        self.events.add(step, metrics)
+        self._add(step, metrics)
 
     def evaluation(
         self, step: int, results: dict[str, EpisodeResults], promises: Mapping[str, Promise] = MappingProxyType({})
@@ -64,7 +74,7 @@ class MetricsLog:
         means = {f"evaluation/{policy}": float(np.mean(self.scores(result.returns))) for policy, result in results.items()}
         for policy, promise in promises.items():
             means |= {f"evaluation/{policy}/{name}": float(np.mean(column)) for name, column in promise.known().items()}
-        self.events.add(step, means)
+        self._add(step, means)
 
     def scores(self, returns: Any) -> np.ndarray:
         """Normalised scores where the environment has reference returns, else the returns."""
@@ -73,3 +83,7 @@ class MetricsLog:
 
     def close(self) -> None:
         self.events.close()
+
+    def _add(self, step: int, values: dict[str, float]) -> None:
+        for sink in self.sinks:
+            sink.add(step, values)

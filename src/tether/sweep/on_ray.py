@@ -29,7 +29,7 @@ from tether.sweep.expansion import PlannedRun
 from tether.sweep.pool import Ended, Worker, opened
 
 PACKAGE = "tether sweep --backend ray needs the package ray; pip install 'tether-rl[ray]' brings it"
-PASSED_ON = ("JAX_", "TETHER_", "XLA_")  # variables of the head that its workers have too
+PASSED_ON = ("JAX_", "TETHER_", "WANDB_MODE", "XLA_")  # variables of the head that its workers have too
 SECONDS_BETWEEN_COUNTS = 1.0
 
 
@@ -51,7 +51,7 @@ class Runner:
         if refusal:
             return json.dumps({"report": json.dumps({"outcome": worker.FAILED, "kind": "error", "reason": refusal}), "code": 0})
         with opened(Path(job["log"])) as log, claimed(job["threads"]) as cores:
-            given = {"config": job["config"], "folder": job["folder"], "cores": cores}
+            given = {"config": job["config"], "folder": job["folder"], "cores": cores, "wandb": job.get("wandb")}
             process = subprocess.Popen(
                 [sys.executable, "-m", "tether.sweep.worker", json.dumps(given)],
                 stdin=subprocess.PIPE,
@@ -140,8 +140,8 @@ class RayWorker:
 class OnRay:
     """Workers on a cluster that this process is connected to. There may be more or fewer machines at any time."""
 
-    def __init__(self, ray: Any, records: Path, threads: int, gpus: float, most: int | None) -> None:
-        self._ray, self._records, self.threads, self._gpus, self._most = ray, records, threads, gpus, most
+    def __init__(self, ray: Any, records: Path, threads: int, gpus: float, most: int | None, wandb: str | None = None) -> None:
+        self._ray, self._records, self.threads, self._gpus, self._most, self._wandb = ray, records, threads, gpus, most, wandb
         self._counted, self._room = 0.0, 0
 
     def __str__(self) -> str:
@@ -163,6 +163,7 @@ class OnRay:
             "sees": str(self._records.resolve()),
             "cwd": os.getcwd(),
             "threads": self.threads,
+            "wandb": self._wandb,
             "version": version("tether-rl"),
             # One place for the fits of all: where it is not shared, every machine makes its own.
             "environment": passed_on(os.environ, self._gpus) | {"TETHER_CACHE": str(storage.cache_root().resolve())},
@@ -175,7 +176,12 @@ class OnRay:
 
 @contextmanager
 def connected(
-    address: str | None, records: Path, threads: int | None = None, gpus: float = 0.0, most: int | None = None
+    address: str | None,
+    records: Path,
+    threads: int | None = None,
+    gpus: float = 0.0,
+    most: int | None = None,
+    wandb: str | None = None,
 ) -> Iterator[OnRay]:
     """A cluster by its address (`auto`: the one that this machine belongs to), or one of this machine's cores alone."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is sent anywhere unless asked
@@ -197,7 +203,7 @@ def connected(
     except (ConnectionError, ValueError, RuntimeError) as error:
         raise TetherError(f"no Ray cluster at {address or 'this machine'}: {_first_line(error)}") from error
     try:
-        backend = OnRay(ray, records, threads, gpus, most)
+        backend = OnRay(ray, records, threads, gpus, most, wandb)
         if not backend.workers:
             has = {name: f"{value:g}" for name, value in ray.cluster_resources().items() if name in ("CPU", "GPU")}
             wanted = f"{threads} CPU" + (f" and {gpus:g} GPU" if gpus else "")

@@ -115,14 +115,14 @@ class Backend(Protocol):
 class Processes:
     """Workers on this machine: the usual backend."""
 
-    def __init__(self, slots: Slots) -> None:
-        self.slots, self.workers, self.threads = slots, slots.workers, slots.threads
+    def __init__(self, slots: Slots, wandb: str | None = None) -> None:
+        self.slots, self.workers, self.threads, self._wandb = slots, slots.workers, slots.threads, wandb
 
     def __str__(self) -> str:
         return str(self.slots)
 
     def start(self, run: PlannedRun, slot: int, log: Path) -> Worker:
-        job = {"config": to_json(run.config), "folder": str(run.folder), "cores": self.slots.cores[slot]}
+        job = {"config": to_json(run.config), "folder": str(run.folder), "cores": self.slots.cores[slot], "wandb": self._wandb}
         with opened(log) as file:
             return LocalWorker(start_worker(job, self.threads, file))
 

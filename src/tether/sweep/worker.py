@@ -29,7 +29,7 @@ def main(text: str) -> None:
     threading.Thread(target=_end_with_the_head, daemon=True).start()
     job = json.loads(text)
     pin(job["cores"])
-    outcome = _train(job["config"], Path(job["folder"]))
+    outcome = _train(job["config"], Path(job["folder"]), job.get("wandb"))
     print(json.dumps(outcome), file=report, flush=True)
 
 
@@ -42,7 +42,7 @@ def _end_with_the_head() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def _train(config: dict[str, Any], folder: Path) -> dict[str, Any]:
+def _train(config: dict[str, Any], folder: Path, wandb: str | None) -> dict[str, Any]:
     """Make the run, and say how it ended."""
     from tether import storage
     from tether.config import from_json
@@ -51,7 +51,7 @@ def _train(config: dict[str, Any], folder: Path) -> dict[str, Any]:
     from tether.training.run import run
 
     try:
-        run(from_json(config), folder)
+        run(from_json(config), folder, wandb=wandb)
         return {"outcome": DONE}
     except storage.Busy:
         return {"outcome": BUSY}

@@ -11,7 +11,7 @@ from typing import Any
 
 from tether import storage
 from tether.agents import check_actions
-from tether.config import RunConfig
+from tether.config import RunConfig, to_json
 from tether.data import Dataset, Located, locate
 from tether.data.provenance import recorded_parts
 from tether.data.rewards import RewardScale, describe_scaling, normalise_rewards, order_kept, scaling_warning
@@ -19,8 +19,9 @@ from tether.evaluation.rollout import Evaluator
 from tether.progress import Bar, progress
 from tether.runs import checkpoint
 from tether.runs.identity import find_result, write_config
-from tether.runs.metrics import MetricsLog
+from tether.runs.metrics import MetricsLog, Sink
 from tether.runs.result import make_result
+from tether.runs.wandb import WandbRun, check_installed
 from tether.runtime.experience import blindness
 from tether.training.attached import Checkpoints, EpochClock, Evaluations, Logging, Stopping
 from tether.training.divergence import check_finite
@@ -43,16 +44,26 @@ class Materials:
     reward_scale: RewardScale
     bonus: FittedBonus
     env_id: str | None  # None: not evaluated
+    sinks: tuple[Sink, ...] = ()  # where metrics go besides the folder
 
 
 def run(
-    config: RunConfig, folder: Path, show: bool = True, say: Say = print, data: Located | None = None, on_disk: bool | None = None
+    config: RunConfig,
+    folder: Path,
+    show: bool = True,
+    say: Say = print,
+    data: Located | None = None,
+    on_disk: bool | None = None,
+    wandb: str | None = None,
 ) -> dict[str, Any]:
     """Train to the end, or go on with what is in `folder`, and return the content of `result.json`.
 
-    `data` is that of the config where it has been found already. It is read only if there is something to do.
+    `data` is that of the config where it has been found already. It is read only if there is something to do. `wandb` is a
+    project there to log to as well.
     """
     began = time.perf_counter()
+    if wandb:
+        check_installed()
     data = data or locate(config.dataset)
     finished = find_result(folder, config, data.sha256)
     if finished is not None:
@@ -73,7 +84,8 @@ def run(
         write_config(folder, config, data.sha256)
         _say_scaling(config, raw, reward_scale, say)
         bonus = _fit(config, dataset, stop, show, say)
-        return _train(Materials(config, folder, dataset, reward_scale, bonus, env_id), evaluator, stop, began, show, say)
+        sinks = (stack.enter_context(closing(WandbRun(folder, wandb, to_json(config)))),) if wandb else ()
+        return _train(Materials(config, folder, dataset, reward_scale, bonus, env_id, sinks), evaluator, stop, began, show, say)
 
 
 def open_dataset(data: Located, on_disk: bool | None = None, show: bool = True) -> Dataset:
@@ -167,7 +179,7 @@ def _train(m: Materials, evaluator: Evaluator | None, stop: StopRequest, began: 
             (state, _, step), known = restored
             first_step = int(step)
             say(f"going on from step {first_step:,}")
-        log = stack.enter_context(closing(MetricsLog(m.folder, first_step, m.env_id)))
+        log = stack.enter_context(closing(MetricsLog(m.folder, first_step, m.env_id, m.sinks)))
         bar = stack.enter_context(progress(m.folder.name, training.steps, start=first_step, enabled=show))
         log.fit(m.bonus.report.history)
 

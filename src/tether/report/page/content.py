@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from html import escape
@@ -71,7 +72,8 @@ def _header(found: Gathered, title: str) -> str:
 
 def _overview(found: Gathered, numbers: dict[int, str], policy: str | None, score: str) -> str:
     """The table in the paper's form: tasks by methods, and the paper's own beside them."""
-    methods = list(dict.fromkeys(group.label for group in found.groups))
+    tasks_of = Counter(group.label for group in found.groups)
+    methods = sorted(tasks_of, key=lambda method: -tasks_of[method])  # those that have most to show are seen first
     papers = {task: paper_scores(task) for task in found.tasks}
     beside = any(papers.values())
     rows, means = [], dict[str, list[float]]((method, []) for method in methods)
@@ -211,7 +213,7 @@ def _across(found: Gathered, policy: str | None, score: str) -> str:
         f'{head}<div class="beside"><div>{_plain_table(methods)}{better}</div><div class="charts">{chart}</div></div>'
         f'<p class="note">By rliable, on {len(scores.tasks)} '
         f"{_plural(len(scores.tasks), 'task')}: {escape(', '.join(scores.tasks))}. Seeds are resampled within tasks.</p>"
-        + (f"<p>Left out:</p><ul>{left_out}</ul>" if left_out else "")
+        + (f"<details><summary>What is left out</summary><ul>{left_out}</ul></details>" if left_out else "")
         + "</section>"
     )
 
