@@ -30,14 +30,14 @@ def test_quick_is_the_paper_s_and_shorter():
 def test_ours_takes_nothing_from_the_paper_s():
     found = settings("tether", "td3", HOPPER)
     assert found == settings("tether", "td3", PEN) == settings("tether", "td3", None)  # one set of weights
-    assert (found["agent.bonus_weight_actor"], found["training.reward_scaling"]) == (0.05, "divide")
+    assert (found["agent.bonus_weight_actor"], found["training.reward_scaling"]) == (0.15, "divide")
     assert found["bonus.measure"] == "bound"
     assert "bonus.measure" not in settings("tether", "td3", HOPPER, bonus="rnd")
     assert settings("tether", "bc", HOPPER) == {"training.steps": 60_000}
 
 
 def test_ours_says_its_weights_and_whom_they_were_chosen_for():
-    weights = "agent.bonus_weight_actor 0.05 and agent.bonus_weight_critic 0: the preset's, chosen on locomotion"
+    weights = "agent.bonus_weight_actor 0.15 and agent.bonus_weight_critic 0: the preset's, chosen on locomotion"
     assert explanations("tether", "td3", "cvae", HOPPER, {}) == explanations("tether", "td3", "cvae", None, {}) == [weights]
     first, second = explanations("tether", "td3", "rnd", HOPPER, {})
     assert first == weights
