@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -16,9 +16,18 @@ from tether.training.lesson import Lesson
 from tether.training.loop import refreshes
 
 
+class Ends(NamedTuple):
+    reward: jax.Array
+    terminated: jax.Array
+    has_next_action: jax.Array
+
+
+found_returns = jax.jit(lambda_returns, static_argnums=(2, 3))
+
+
 def test_lambda_returns_by_hand():
     # Discount 0.5, lambda 0.5. Two episodes: rows 0, 1, 2 end by termination; rows 3, 4 are cut by a time limit.
-    rows = SimpleNamespace(
+    rows = Ends(
         reward=jnp.array([1.0, 2.0, 4.0, 1.0, 1.0]),
         terminated=jnp.array([0.0, 0.0, 1.0, 0.0, 0.0]),
         has_next_action=jnp.array([1.0, 1.0, 0.0, 1.0, 0.0]),
@@ -29,17 +38,17 @@ def test_lambda_returns_by_hand():
     # R_0 = 1 + 0.5 (0.5 * 8 + 0.5 * 4) = 4
     # R_4 = 1 + 0.5 * 6 = 4                            at a time limit V alone
     # R_3 = 1 + 0.5 (0.5 * 2 + 0.5 * 4) = 2.5
-    found = lambda_returns(rows, next_value, discount=0.5, trace_decay=0.5)
+    found = found_returns(rows, next_value, 0.5, 0.5)
     np.testing.assert_allclose(found, [4.0, 4.0, 4.0, 2.5, 4.0])
 
 
 def test_without_decay_they_are_the_recorded_returns_and_with_all_of_it_one_step():
     rows = rows_for(AWR(), constant_reward(reward=1.0, terminated=0.0))
     nothing = jnp.zeros(ROWS)
-    whole = np.asarray(lambda_returns(rows, nothing, 0.5, trace_decay=1.0))
+    whole = np.asarray(found_returns(rows, nothing, 0.5, 1.0))
     length = ROWS // 8
     np.testing.assert_allclose(whole[:length], 2.0 - 2.0 * 0.5 ** np.arange(length, 0, -1), rtol=1e-6)
-    np.testing.assert_allclose(lambda_returns(rows, nothing + 3.0, 0.5, trace_decay=0.0), 1.0 + 0.5 * 3.0)
+    np.testing.assert_allclose(found_returns(rows, nothing + 3.0, 0.5, 0.0), 1.0 + 0.5 * 3.0)
 
 
 def test_weights_are_of_the_advantage_in_deviations_and_have_a_limit():
@@ -48,7 +57,7 @@ def test_weights_are_of_the_advantage_in_deviations_and_have_a_limit():
     rows = rows_for(AWR(), constant_reward(reward=reward, terminated=1.0))
     agent = small(AWR, inverse_temperature=2.0, most_weight=5.0, normalise_observations=False)
     state = initial_state(agent)
-    state = agent.refresh(state._replace(value=jax.tree.map(jnp.zeros_like, state.value)), rows)
+    state = jax.jit(agent.refresh)(state._replace(value=jax.tree.map(jnp.zeros_like, state.value)), rows)
     np.testing.assert_allclose(state.returns, reward)
     np.testing.assert_allclose(state.weights, np.where(reward > 0, 5.0, np.exp(-2.0)), rtol=1e-4)  # exp(2) = 7.4 is above 5
 

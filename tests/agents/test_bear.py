@@ -12,6 +12,9 @@ from tether.agents.bcq import best_of_mixed
 from tether.agents.bear import BEAR, FLOOR, mmd
 from tether.policies import act
 
+# Two for all tests, each compiled once. One never gets beyond its warm-up, the other has none; a distance is between 0 and 10.
+COLD, WARM = small(BEAR, warm_up_steps=100_000, threshold=0.0), small(BEAR, warm_up_steps=0, threshold=10.0)
+
 
 @pytest.mark.parametrize(
     ("kernel", "size"),
@@ -39,22 +42,21 @@ def test_the_best_of_mixed_critics():
 
 
 def test_the_multiplier_rises_above_the_threshold_and_falls_below_it():
-    for threshold, sign in ((0.0, 1.0), (10.0, -1.0)):
-        state, metrics = train(small(BEAR, threshold=threshold), constant_reward())
+    for agent, sign in ((COLD, 1.0), (WARM, -1.0)):
+        state, metrics = train(agent, constant_reward())
         assert np.sign(state.log_multiplier) == sign
         assert 0.0 < metrics["actor/mmd"] < 2.0
 
 
 def test_rewards_move_the_actor_only_after_the_warm_up():
     better, worse = bandit(), bandit()._replace(reward=-bandit().reward)
-    for steps, moved in ((100_000, False), (0, True)):
-        agent = small(BEAR, warm_up_steps=steps)
+    for agent, moved in ((COLD, False), (WARM, True)):
         actors = [jax.tree.leaves(train(agent, rows, bowl_state())[0].actor) for rows in (better, worse)]
         assert moved == any(not np.array_equal(*pair) for pair in zip(*actors, strict=True))
 
 
 def test_it_takes_the_best_of_its_own_actions():
-    agent = small(BEAR, threshold=10.0)
+    agent = WARM
     state, _ = train(agent, bandit(), bowl_state(), epochs=12)
     action = act(agent.policies(state, penalty())["online"], jax.random.normal(jax.random.key(0), (64, 2)))
     np.testing.assert_allclose(np.mean(np.asarray(action), axis=0), [0.5, 1.0], atol=0.25)

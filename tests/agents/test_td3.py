@@ -188,6 +188,7 @@ def test_the_bonus_of_the_critics_is_discounted():
     np.testing.assert_allclose(metrics["critic/q"], 3.0, rtol=0.03)
 
 
+@pytest.mark.slow  # the tiny problems show the same of every agent
 def test_without_a_bonus_the_actor_climbs_to_the_edge_and_with_the_cvae_it_stays_by_the_data():
     rows = tempting_bandit()
     recorded = np.asarray(rows.action)

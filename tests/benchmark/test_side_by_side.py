@@ -18,6 +18,7 @@ def test_the_gain_of_seeds_is_of_all_of_them_over_one_run():
     assert Seeds("td3", "cvae", 4, [100.0, 50.0, 100.0], [150.0, 40.0, 110.0]).gain == pytest.approx(1.1)
 
 
+@pytest.mark.slow
 def test_a_process_measures_several_seeds_in_one_program():
     agent = {"name": "bc", "hidden_sizes": [8, 8], "batch_size": 8}
     job = {"agent": agent, "bonus": {"name": "none"}, "seconds": 0.05, "together": 3}
@@ -26,6 +27,7 @@ def test_a_process_measures_several_seeds_in_one_program():
     assert answer["steps_per_cpu_second"] > 10
 
 
+@pytest.mark.slow
 def test_a_process_measures_an_agent_and_a_fit():
     small = {"hidden_sizes": [16, 16], "batch_size": 32}
     job = {"agent": {"name": "bc", **small}, "bonus": {"name": "cvae", **small}, "seconds": 0.05, "fit": True}

@@ -146,6 +146,7 @@ collect_dataset(recipe, Path(sys.argv[1]), Path(sys.argv[2]))
 """
 
 
+@pytest.mark.slow
 def test_killed_and_started_again_it_ends_the_same(tiny_online: OnlineSettings, tmp_path: Path, work: Path):
     killed, unbroken, folder = tmp_path / "killed.hdf5", tmp_path / "unbroken.hdf5", tmp_path / "work"
     with subprocess.Popen([sys.executable, "-c", KILLED, killed, folder, str(STEPS)]) as process:

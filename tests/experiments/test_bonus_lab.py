@@ -96,6 +96,7 @@ def test_what_the_lab_finds_and_that_it_finds_it_once(tmp_path: Path, monkeypatc
     np.testing.assert_array_equal(again[0].bonuses["data"], cvae.bonuses["data"])
 
 
+@pytest.mark.slow
 def test_a_lab_that_asks_for_something_else_starts_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     entries = parse_entries("count:bits=6", 0)
     run_lab(entries, DATASET, tmp_path, probe_steps=2, seed=0, say=lambda text: None)
@@ -110,6 +111,7 @@ def test_a_lab_that_asks_for_something_else_starts_over(tmp_path: Path, monkeypa
     assert fits == [1]
 
 
+@pytest.mark.slow
 def test_choices_are_probed_by_the_lowest_bonus_and_shown_at_several_observations(tmp_path: Path):
     # Two observations only. At the one choice 0 was always taken, at the other choice 2; choice 1 never.
     side = np.arange(ROWS) % 2

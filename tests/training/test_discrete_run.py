@@ -100,6 +100,7 @@ def test_agents_of_the_other_kind_are_refused_and_nothing_is_left(cartpole: Path
         tether.train(tether.DQN(), tether.load_dataset("halfcheetah-medium-tether"), steps=100)
 
 
+@pytest.mark.slow
 def test_the_lab_compares_choices(cartpole: Path, tmp_path: Path, capsys):
     out = tmp_path / "lab"
     assert main(["bonus", str(cartpole), "--bonuses", "count:bits=8", "--out", str(out), "--probe-steps", "10"]) == 0

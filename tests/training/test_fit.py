@@ -268,6 +268,7 @@ def test_a_short_fit_is_looked_at_more_often(steps: int, every: int):
     assert epoch_steps(RND(steps=steps)) == every
 
 
+@pytest.mark.slow
 def test_how_often_it_is_looked_at_does_not_change_a_fit(monkeypatch: pytest.MonkeyPatch):
     bonus = RND(steps=100, predictor_sizes=(16,), target_sizes=(16,), batch_size=64)
     often = fit_bonus(bonus, as_dataset(two_blobs()))

@@ -272,6 +272,7 @@ def wait_for(happened: Callable[[], bool], process: subprocess.Popen[str]) -> No
     time.sleep(random.uniform(0.0, 0.03))
 
 
+@pytest.mark.slow
 def test_a_run_killed_again_and_again_ends_like_an_unbroken_one(
     finished_run: Path, pendulum_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
@@ -481,7 +482,8 @@ def test_a_folder_that_cannot_be_made_is_one_message(pendulum_file: Path, tmp_pa
 def test_a_full_disk_leaves_the_last_checkpoint_whole(interrupted: Path, finished_run: Path, pendulum_file: Path):
     saved = interrupted / "checkpoint.safetensors"
     before = saved.read_bytes()
-    with files_of_at_most(len(before) - 1), pytest.raises(TetherError) as raised:
+    # Not a byte less than the last one: its header has times in it, whose digits vary.
+    with files_of_at_most(len(before) // 2), pytest.raises(TetherError) as raised:
         quietly(small_config(pendulum_file), interrupted)
     assert str(raised.value) == f"cannot write {saved}: File too large"
     assert saved.read_bytes() == before

@@ -113,6 +113,7 @@ def on_disk(pendulum_file: Path):
     return load_dataset(pendulum_file, on_disk=True)
 
 
+@pytest.mark.slow
 def test_a_whole_run_from_disk_ends_as_one_from_memory(
     pendulum_file: Path, finished_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
