@@ -2,9 +2,8 @@
 
     python examples/bound.py --out bound.png
 
-With a fixed weight of the KL the latent says little: the bonus is about the distance from the mean, and the gap between the modes
-is not seen. Calibrated, with the decoder's own noise, the bound is low at both modes, high between them and higher beyond them.
-Takes half a minute.
+With a fixed weight of the KL an action in the gap between the modes costs no more than a recorded one. Calibrated, with the
+decoder's own noise, the bound is low at both modes, high between them and higher beyond them. Takes half a minute.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ Beyond the paper:
   latent: where the encoder tells the decoder which action it was shown, many are reconstructed. With the KL, telling costs.
 - `elbo = "calibrated"` weighs the error by the decoder's own noise, the mean squared error of each action so far: with a
   `kl_weight` of 1 the bound is one on a log-likelihood (sigma-VAE, Rybkin et al. 2021), and the bonus is in nats. With a fixed
-  weight, actions that vary little against the KL are not encoded at all: the decoder answers with their mean.
+  weight a rough copy is good enough, also of actions between recorded ones (docs/bonuses/cvae.md).
 - discrete actions, as one-hot rows, are decoded by a softmax; all else is the same, so the reconstruction error is at most 2.
 """
 
