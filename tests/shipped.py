@@ -50,7 +50,9 @@ def frozen(name: str, spec: Spec, **settings: Any) -> FrozenBonus:
     def made_up(path: Any, leaf: Any) -> np.ndarray:
         last = jax.tree_util.keystr(path[-1:], simple=True)
         numbers = random.normal(size=leaf.shape) * (0.5 if leaf.ndim < 2 else leaf.shape[-2] ** -0.5)
-        return np.asarray(np.abs(numbers) + 0.5 if last in ("std", "scale", "noise") else numbers, leaf.dtype)
+        if last == "noise":  # the first is below the least that counts, which both sides must know
+            return np.array([1e-6, *(np.abs(numbers[1:]) + 0.5)], leaf.dtype)
+        return np.asarray(np.abs(numbers) + 0.5 if last in ("std", "scale") else numbers, leaf.dtype)
 
     return FrozenBonus(bonus, jax.tree_util.tree_map_with_path(made_up, template.state), spec)
 
