@@ -46,8 +46,9 @@ def test_the_preset_of_the_paper_is_the_papers():
 def test_the_quick_preset_shortens_the_training_and_not_the_fit():
     target = EvaluationConfig(policy="target")
     assert make_config("some.hdf5", preset="quick") == RunConfig(
-        "some.hdf5", training=TrainingConfig(steps=50_000, reward_scaling="range"), evaluation=target
+        "some.hdf5", training=TrainingConfig(steps=50_000), evaluation=target
     )
+    assert make_config("some.hdf5", "Hopper-v5").reward_scaling == "range"  # the paper's, on the paper's tasks
 
 
 @pytest.mark.parametrize(
@@ -336,7 +337,7 @@ def test_settings_of_earlier_versions_are_understood():
 @pytest.mark.parametrize(("agent", "scaling"), [("td3", "range"), ("dqn", "auto"), ("bc", "auto"), ("td3-bc", "auto")])
 def test_the_scaling_of_a_config_without_a_version_is_what_it_was(agent: str, scaling: str):
     """`auto` meant [0, 1] for continuous actions. So a run of before is the run that the same command asks for now."""
-    now = make_config("some.hdf5", agent=agent)
+    now = make_config("some.hdf5", "Hopper-v5", agent=agent)
     old = configs.to_json(now)
     assert old.pop("version") == configs.VERSION
     old["training"]["reward_scaling"] = "auto"

@@ -20,15 +20,16 @@ class Rule:
     preset: str | tuple[str, ...] = ANY
     agent: str = ANY
     bonus: str = ANY
-    group: str = ANY  # of the task: locomotion, manipulation
+    group: str | tuple[str, ...] = ANY  # of the task: locomotion, manipulation
     chosen_with: str = ANY  # the bonus that the numbers were chosen for; other bonuses get them too, with a word
 
 
 WEIGHTS = {"agent.bonus_weight_actor", "agent.bonus_weight_critic"}
 
 RULES = (
-    # The paper's map, to which its weights belong; a run warns of it.
-    Rule({"training.reward_scaling": "range"}, agent="td3", preset=THE_PAPER_S),
+    # The paper's map, to which its weights belong, on its tasks; a run warns of it. On a log of one's own it may turn the order
+    # of episodes round, so there it is the agent's `auto`, which does not.
+    Rule({"training.reward_scaling": "range"}, agent="td3", preset=THE_PAPER_S, group=("locomotion", "manipulation")),
     Rule({"training.steps": 50_000}, preset="quick"),  # the bonus keeps its whole fit
     Rule(
         {
@@ -109,7 +110,7 @@ def explanations(preset: str, agent: str, bonus: str, task: Task | None, overrid
         if bonus == "none" or rule.settings.keys() & overrides.keys() & WEIGHTS:
             continue
         values = " and ".join(f"{name} {value:g}" for name, value in rule.settings.items() if name in WEIGHTS)
-        if task is not None and rule.group != ANY:
+        if task is not None and rule.group != ANY and values:
             said.append(f"{values}: the paper's for {task.group} such as {task.name}")
         elif values:
             said.append(f"{values}: the preset's, chosen on locomotion")

@@ -12,6 +12,7 @@ from tether.data.info import DISCOUNT, describe
 from tether.data.rewards import normalise_rewards, order_kept, scaling_warning
 from tether.data.tables.dates import spell_span
 from tether.data.tables.importing import ColumnFacts, Imported
+from tether.environments.tasks import find_task
 from tether.report.figures import COLOURS, GREY, save_figure, style
 from tether.report.log_choices import choice_lines, choice_remarks, draw_choices
 from tether.report.tables import markdown_lines
@@ -134,9 +135,9 @@ def find_remarks(imported: Imported, dataset: Dataset, coverage: list[dict[str, 
     if imported.choices:
         left, variance = unexplained_variance(dataset)
         return [*remarks, *choice_remarks(dataset, imported.choices, float(left.sum() / max(variance.sum(), 1e-12)))]
-    _, shifted = normalise_rewards(dataset, "range")  # what presets have for continuous actions; choices are never shifted
+    _, shifted = normalise_rewards(dataset, "range")  # what presets have on the paper's tasks; choices are never shifted
     reversing = scaling_warning(dataset, shifted, order_kept(dataset, shifted, DISCOUNT), "training.reward_scaling")
-    if reversing and not shifted.is_constant:  # a reward that is always the same is said above
+    if reversing and find_task(dataset.env_id) and not shifted.is_constant:  # a reward that is always the same is said above
         remarks.append(reversing)
     names = action_names(imported)
     flat = [name for name, fact in zip(names, coverage, strict=True) if fact["unexplained"] < 0.01]
