@@ -74,8 +74,10 @@ def test_candidates_are_what_the_agent_can_take_the_calibrated_bound_among_them(
     assert not candidates_for(rows, "log.hdf5", "td3", "paper", {}, "Hopper-v5")[
         0
     ].settings  # the paper's task: as the paper has it
-    with pytest.raises(TetherError, match=r"auto tries rnd too, and no setting bonus.latent_size.*; name the bonus that"):
-        candidates_for(rows, "log.hdf5", "td3", "paper", {"bonus.latent_size": "3"}, None)
+    small = candidates_for(rows, "log.hdf5", "td3", "paper", {"bonus.latent_size": "3"}, None)  # of those that have it
+    assert [getattr(each.bonus, "latent_size", None) for each in small[:3]] == [3, 3, None]
+    with pytest.raises(TetherError, match=r"none of cvae, .* has a setting bonus.latent"):
+        candidates_for(rows, "log.hdf5", "td3", "paper", {"bonus.latents": "3"}, None)
     with pytest.raises(TetherError, match="bc learns without a bonus"):
         candidates_for(rows, "log.hdf5", "bc", "paper", {}, None)
 

@@ -16,7 +16,7 @@ def take_bonus(
     from rich.console import Console
 
     from tether.config import make_config
-    from tether.experiments.choice import candidates_for, choose_bonus, table, weighed
+    from tether.experiments.choice import candidates_for, choose_bonus, suited, table, weighed
     from tether.report.tables import rich_lines
     from tether.training.run import open_dataset
 
@@ -37,7 +37,7 @@ def take_bonus(
             "instead (--agent bc), or look at the log: the page of `tether data import` says how much of each action the "
             "observations do not explain. Where recorded actions are uniform themselves, no action is unknown, and this is right"
         )
-    chosen = choice.settings | overrides
+    chosen = choice.settings | suited(overrides, choice.name)
     usual = make_config(dataset, env_id, agent, choice.name, preset, overrides=chosen)
     weights = weighed(choice, usual.agent, overrides)
     if weights:

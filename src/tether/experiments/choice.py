@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from functools import partial
 from typing import Any
 
@@ -93,19 +93,14 @@ def candidates_for(
     variants: list[tuple[str, dict[str, Any]]] = [(name, {}) for name in able]
     if "cvae" in able and not spec.discrete:
         variants.insert(able.index("cvae") + 1, ("cvae", {f"bonus.{name}": value for name, value in CALIBRATED.items()}))
+    for setting in overrides:
+        if setting.startswith("bonus.") and not any(setting in suited(overrides, name) for name in able):
+            raise TetherError(f"--bonus auto: none of {', '.join(able)} has a setting {setting}")
     found = []
     for name, changes in variants:
         # The log of a machine has units of all sizes; the paper's tasks are left as the paper has them.
         scaled = {"bonus.normalise_observations": True} if _scales(name) and find_task(env_id) is None else {}
-        own = {setting: value for setting, value in overrides.items() if setting.startswith("bonus.")}
-        try:
-            config = make_config(source, env_id, agent, name, preset, overrides=scaled | changes | dict(overrides))
-        except TetherError as error:
-            if not own:
-                raise
-            raise TetherError(
-                f"--bonus auto tries {name} too, and {error}; name the bonus that {', '.join(own)} is for"
-            ) from error
+        config = make_config(source, env_id, agent, name, preset, overrides=scaled | changes | suited(overrides, name))
         label = name + (f":elbo={changes['bonus.elbo']}" if changes else "")
         bonus = config.bonus
         if bonus.steps > SHORT_STEPS:
@@ -114,6 +109,16 @@ def candidates_for(
             bonus = replace(bonus, held_out_share=0.05)  # type: ignore[type-var]
         found.append(Candidate(label, name, scaled | changes, bonus))
     return found
+
+
+def suited(overrides: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """Without settings of a bonus that this one does not have: hidden_sizes are the CVAE's and the classifier's, not RND's."""
+    known = {field.name for field in fields(BONUSES[name])}
+    return {
+        setting: value
+        for setting, value in overrides.items()
+        if not setting.startswith("bonus.") or setting.split(".")[1] in known
+    }
 
 
 def _scales(name: str) -> bool:

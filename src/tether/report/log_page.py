@@ -129,8 +129,8 @@ def find_remarks(imported: Imported, dataset: Dataset, coverage: list[dict[str, 
     spreads = [fact.std for fact in imported.columns if fact.role == "observation" and fact.std > 0]
     if spreads and max(spreads) > WIDE * min(spreads):
         remarks.append(
-            f"the spreads of the observations differ by a factor of {max(spreads) / min(spreads):,.0f}, and the networks see "
-            "them as they are; rescale the columns before importing"
+            f"the spreads of the observations differ by a factor of {max(spreads) / min(spreads):,.0f}, and networks see "
+            "them as they are unless told to scale them: train with --set agent.normalise_observations=true"
         )
     if imported.choices:
         left, variance = unexplained_variance(dataset)

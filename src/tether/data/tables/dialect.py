@@ -66,7 +66,7 @@ def guess_dialect(path: Path, given: CsvOptions) -> Dialect:
     rows = [number for number, line in enumerate(lines) if number >= skipped and line.strip() and not _is(line, comment)]
     if not rows:
         raise TetherError(f"{path.name}: cannot be read: there is no header in it")
-    if comment and given.comment is None:
+    if comment and given.comment is None and (encoding.startswith("utf-8") or any(_is(line, comment) for line in lines)):
         told.append(f"lines that begin with {comment} are comments")
     texts = [lines[number] for number in rows]
     delimiter, width, place = _delimiter(texts, given, path)

@@ -120,7 +120,9 @@ def _convert(part: _File, roles: Roles, choices: tuple[str, ...], told: dict[str
     decimal = part.decimal or "."
 
     def tell(text: str) -> None:
-        told[text] = None
+        what = text.partition(", as of")[0]  # one example will do
+        if not any(known.startswith(what) for known in told):
+            told[text] = None
 
     for name, role in roles.by_column.items():
         column, where = part.read.table.column(name), part.where(name)
