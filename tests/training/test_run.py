@@ -170,7 +170,8 @@ def test_an_interrupted_fit_goes_on_and_all_rewards_alike_are_warned_of(
     name = f"{fit_name(config.bonus, load_dataset(pendulum_file))}.safetensors"
     unbroken = cache_folder() / name
     monkeypatch.setenv("TETHER_CACHE", str(tmp_path / "cache"))
-    config = small_config(write_episodes(tmp_path / "alike.hdf5", reward=1.0), training__steps=100)
+    alike = write_episodes(tmp_path / "alike.hdf5", reward=1.0)
+    config = small_config(alike, training__steps=100, training__reward_scaling="range")
     dataset = load_dataset(config.dataset)
     say, said = interrupting("warning: every reward")
     with pytest.raises(KeyboardInterrupt):
