@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from tether.agents import AGENTS
 from tether.environments.tasks import Task
+from tether.settings import choose
 
 ANY = "any"
 PRESETS = ("paper", "quick", "tether")  # the first is the default
@@ -24,6 +26,7 @@ class Rule:
     chosen_with: str = ANY  # the bonus that the numbers were chosen for; other bonuses get them too, with a word
 
 
+USUAL_BONUS = {("tether", "td3"): "density"}  # by preset and agent; for others the agent's own
 WEIGHTS = {"agent.bonus_weight_actor", "agent.bonus_weight_critic"}
 
 RULES = (
@@ -90,6 +93,11 @@ RULES = (
         bonus="cvae",
     ),
 )
+
+
+def usual_bonus(preset: str, agent: str) -> str:
+    """The name of the bonus where none is asked for."""
+    return USUAL_BONUS.get((preset, agent)) or choose(AGENTS, agent, "agent")().traits.usual_bonus
 
 
 def rules_for(preset: str, agent: str, bonus: str, task: Task | None) -> list[Rule]:
