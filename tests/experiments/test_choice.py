@@ -18,7 +18,7 @@ def verdict(label: str, sees: float = 0.9, near: float = 0.6, share: float | Non
 
 
 def taken(*verdicts: Verdict, discrete: bool = False) -> choice.Choice:
-    candidates = [Candidate(each.label, each.label, {}, CVAE()) for each in verdicts]
+    candidates = [Candidate(each.label, "cvae" if each.label == "usual" else each.label, {}, CVAE()) for each in verdicts]
     return decide(candidates, verdicts, discrete)
 
 
@@ -47,9 +47,10 @@ def test_where_all_are_blind_the_least_blind_is_taken_and_that_is_said():
 
 def test_weights_are_multiplied_unless_the_user_has_set_them():
     found = taken(verdict("usual", share=0.9, gap=1.0), verdict("other", gap=0.5))
-    assert weighed(found, TD3(), {}) == {"agent.bonus_weight_actor": 10.0, "agent.bonus_weight_critic": 2.0}
-    assert weighed(found, TD3(), {"agent.bonus_weight_actor": "7"}) == {"agent.bonus_weight_critic": 2.0}
-    assert weighed(found, DQN(), {}) == {"agent.bonus_weight": 2.0}
+    assert weighed(found, TD3(), TD3(), {}) == {"agent.bonus_weight_actor": 10.0, "agent.bonus_weight_critic": 2.0}
+    assert weighed(found, TD3(), TD3(), {"agent.bonus_weight_actor": "7"}) == {"agent.bonus_weight_critic": 2.0}
+    assert weighed(found, DQN(), DQN(), {}) == {"agent.bonus_weight": 2.0}
+    assert weighed(found, TD3(), TD3(bonus_weight_actor=0.1), {}) == {}  # the preset has weights of their own for it
 
 
 def test_candidates_are_what_the_agent_can_take_the_calibrated_bound_among_them():

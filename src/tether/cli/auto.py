@@ -38,8 +38,9 @@ def take_bonus(
             "observations do not explain. Where recorded actions are uniform themselves, no action is unknown, and this is right"
         )
     chosen = choice.settings | suited(overrides, choice.name)
-    usual = make_config(dataset, env_id, agent, choice.name, preset, overrides=chosen)
-    weights = weighed(choice, usual.agent, overrides)
+    first = candidates[0].name
+    usual = make_config(dataset, env_id, agent, first, preset, overrides=suited(overrides, first)).agent
+    weights = weighed(choice, usual, make_config(dataset, env_id, agent, choice.name, preset, overrides=chosen).agent, overrides)
     if weights:
         spelled = ", ".join(f"{name}={value:g}" for name, value in weights.items())
         print(f"{spelled}: {choice.factor:.3g} times the preset's, so that a uniform action costs as much as by the usual bonus")

@@ -25,6 +25,7 @@ from tether.environments.tasks import find_task
 from tether.errors import TetherError
 from tether.evaluation.discrimination import pairs_by_kind
 from tether.experiments import probe
+from tether.presets import usual_bonus
 from tether.progress import Bar, progress
 from tether.settings import choose
 from tether.training.code import code_version
@@ -79,10 +80,10 @@ def candidates_for(
     dataset: Dataset, source: str, agent: str, preset: str, overrides: Mapping[str, Any], env_id: str | None
 ) -> list[Candidate]:
     """The agent's usual bonus first, then all others that offer what the agent requires."""
-    traits = choose(AGENTS, agent, "agent").traits
-    if traits.usual_bonus == NO_BONUS:
+    traits, usual = choose(AGENTS, agent, "agent").traits, usual_bonus(preset, agent)
+    if usual == NO_BONUS:
         raise TetherError(f"--bonus auto: {agent} learns without a bonus; leave it out, or name one")
-    spec, names = dataset.spec, [traits.usual_bonus, *BONUSES]
+    spec, names = dataset.spec, [usual, *BONUSES]
     able = [
         name
         for name in dict.fromkeys(names)
@@ -165,9 +166,9 @@ def decide(candidates: Sequence[Candidate], verdicts: Sequence[Verdict], discret
         else f"; an actor that follows it alone ends at {best.share:.2f} (0 is with cloning, 1 with chance)"
     )
     reasons.append(told + led)
-    # What the weights were chosen for is the usual bonus; where that is blind its gap means nothing, and a CVAE that sees has one
+    # What the weights were chosen for is the usual bonus; where that is blind its gap means nothing, but a CVAE that sees has one
     # about as large as the distance of uniform actions (0.73 to 0.99 of it in results/bonus-lab).
-    reference = usual.gap if usual.sees >= BLIND or discrete else usual.reach
+    reference = usual.gap if usual.sees >= BLIND else 0.0 if discrete or candidates[0].name != "cvae" else usual.reach
     factor = 1.0 if best is usual or min(reference, best.gap) <= 0.0 else reference / best.gap
     chosen = next(each for each in candidates if each.label == best.label)
     return Choice(chosen.name, chosen.settings, chosen.label, reasons, best.sees < BLIND, factor, list(verdicts))
@@ -223,9 +224,13 @@ def _place(candidates: Sequence[Candidate], dataset: Dataset, seed: int) -> Any:
     return storage.cache_root() / "choices" / f"{hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:24]}.json"
 
 
-def weighed(choice: Choice, agent: Any, given: Mapping[str, Any]) -> dict[str, float]:
-    """The agent's weights for the chosen bonus, by dotted name; those that the user gave stay."""
-    if choice.factor == 1.0:
+def weighed(choice: Choice, usual: Any, agent: Any, given: Mapping[str, Any]) -> dict[str, float]:
+    """The agent's weights for the chosen bonus, by dotted name; those that the user gave stay.
+
+    `usual` is the agent as the preset has it with its usual bonus, `agent` as with the chosen one: where the preset has weights
+    of their own for that, those are taken.
+    """
+    if choice.factor == 1.0 or any(getattr(usual, name, None) != getattr(agent, name, None) for name in WEIGHTS):
         return {}
     names = [name for name in WEIGHTS if hasattr(agent, name) and f"agent.{name}" not in given]
     return {f"agent.{name}": float(f"{choice.factor * getattr(agent, name):.4g}") for name in names if getattr(agent, name)}
