@@ -16,6 +16,7 @@ from typing import Any
 import gymnasium
 import numpy as np
 from matplotlib.figure import Figure
+from messy_log import hand_tuned
 
 from tether.runtime import OutsideRange, load_policy
 
@@ -29,13 +30,16 @@ def sensors(observation: np.ndarray, gain: float) -> dict[str, float]:
 
 
 def drive(policy: Any, seed: int, gain: float, threshold: float) -> dict[str, np.ndarray]:
-    """One run of ten seconds."""
+    """One run of ten seconds; without a policy, of the controller that made the log, without its noise."""
     plant = gymnasium.make("Pendulum-v1")
     observation, _ = plant.reset(seed=seed)
     rows, stopped = [], False
     while not stopped:
         seen = sensors(observation, gain)
-        action, familiarity = policy.act(seen, with_familiarity=True)
+        if policy is None:
+            action, familiarity = [hand_tuned(seen["Winkel cos"], seen["Winkel sin"], seen["Drehzahl [mrad/s]"] / 1000.0)], 1.0
+        else:
+            action, familiarity = policy.act(seen, with_familiarity=True)
         off = bool(familiarity < threshold)
         torque = 0.0 if off else float(action[0])
         upright = np.degrees(np.arctan2(observation[1], observation[0]))
@@ -82,6 +86,8 @@ def main() -> None:
             taken = np.mean([run["off"].mean() for run in runs])
             low = np.mean([np.mean(run["familiarity"] <= 0.05) for run in runs])
             unfamiliar = f"familiarity at most 0.05 in {low:.0%} of the steps, the motor off in {taken:.0%}"
+            former = np.array([drive(None, 9_000 + seed, gain, 0.0)["reward"].sum() for seed in range(arguments.runs)])
+            print(f"{name}, the hand-tuned controller: return {former.mean():.0f} ± {former.std():.0f}")
             print(f"{name}: return {returns.mean():.0f} ± {returns.std():.0f}, {unfamiliar}")
             shown[name] = runs[0]
     draw(shown, arguments.threshold).savefig(arguments.out, dpi=120)

@@ -63,6 +63,6 @@ def test_the_whole_page_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ca
     assert "--bonus auto takes" in said
     assert "NO BONUS TELLS" not in said
     assert "Drehzahl [mrad/s] -> Moment [Nm]" in loop
-    steps = {float(share) for share in re.findall(r"at most 0.05 in (\d+)%", loop)}
-    assert len(steps) == 2  # familiarity is not the same with a broken sensor
+    usual, broken = (float(share) for share in re.findall(r"at most 0.05 in (\d+)%", loop))
+    assert usual < 25.0 < broken  # in per cent of the steps
     assert (tmp_path / "loop.png").read_bytes().startswith(b"\x89PNG")
