@@ -52,11 +52,21 @@ def select(
     from rich.console import Console
 
     from tether import storage
-    from tether.selection.commands import select_runs
+    from tether.selection.commands import select as choose
 
     # With --json, stdout holds the object alone.
     say = (lambda text: None) if json else print
-    found = select_runs(runs, dataset, log, baseline, bonus, steps, discount, policies, say=say)
+    found = choose(
+        runs,
+        dataset,
+        log=log,
+        baseline=baseline,
+        bonus=bonus,
+        steps=steps,
+        discount=discount,
+        every_policy=policies,
+        say=say,
+    )
     if out is not None:
         storage.write_json(out, found.plain())
     if json:

@@ -39,7 +39,7 @@ def verdict(
 
     from tether.selection.commands import judge_run
 
-    found = judge_run(run, dataset, log, bonus, steps, say=lambda text: None if json else print(text))
+    found = judge_run(run, dataset, log=log, bonus=bonus, steps=steps, say=(lambda text: None) if json else print)
     print(dumps(found.plain(), indent=2) if json else found)
     if not json:
         print(f"written to {run / 'verdict.json'}")

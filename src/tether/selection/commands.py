@@ -11,9 +11,10 @@ from tether.bonuses import BONUSES, NO_BONUS, Bonus
 from tether.data import Dataset, load_dataset
 from tether.data.transforms import split_episodes
 from tether.errors import TetherError
+from tether.policies import Policy
 from tether.runs.reading import read_run
 from tether.runs.result import versions
-from tether.selection.bench import JUDGE, Bench
+from tether.selection.bench import JUDGE, Bench, OwnError, check_task
 from tether.selection.candidates import Candidate, find_folders, find_log, read_candidates
 from tether.selection.choosing import CLONING, Selection, rank
 from tether.selection.fqe import FittedQ
@@ -26,9 +27,10 @@ VERDICT_VERSION = 1
 Say = Callable[[str], None]
 
 
-def select_runs(
+def select(
     runs: Sequence[Path | str],
-    dataset: str | None,
+    dataset: str | Dataset | None,
+    *,
     log: str | None = None,
     baseline: Path | str | None = None,
     bonus: str | None = None,
@@ -38,7 +40,11 @@ def select_runs(
     say: Say = print,
     show: bool = True,
 ) -> Selection:
-    """See `tether select --help`."""
+    """Choose among finished runs by held-out episodes: `tether select --help` tells how. `.chosen` is None where none is to be
+    trusted, `.words` say why, `.ranked` has all numbers.
+    """
+    if isinstance(runs, str | Path):
+        raise TetherError(f"runs is one path, {str(runs)!r}; give a list of them")
     if not runs:
         raise TetherError("no runs to choose from; give their folders")
     folders, unfinished = find_folders([Path(run) for run in runs])
@@ -59,7 +65,8 @@ def select_runs(
 
 def judge_run(
     folder: Path | str,
-    dataset: str | None = None,
+    dataset: str | Dataset | None = None,
+    *,
     log: str | None = None,
     bonus: str | None = None,
     steps: int | None = None,
@@ -68,41 +75,63 @@ def judge_run(
 ) -> Verdict:
     """See `tether verdict --help`. Written to the run's `verdict.json`."""
     folder = Path(folder)
-    candidate = read_candidates(find_folders([folder])[0][0])[0] if (folder / "config.json").exists() else None
-    if candidate is None:
+    if folder.is_dir() and not (folder / "config.json").exists():
         raise TetherError(f"{folder} is not a run folder: it has no config.json")
+    candidate = read_candidates(find_folders([folder])[0][0])[0]
     whole = find_log([candidate], log, show)
     held_out = None if dataset is None else _held_out(dataset, whole, [candidate], say)
     run = read_run(folder)
     auroc = (run.result or {}).get("bonus", {}).get("auroc")
     fqe = _evaluation(steps, candidate.discount)
-    found = judge_policy(candidate, whole, held_out, fqe, judging(bonus), auroc, show)
+    found = _judge(candidate.policy, candidate.name, candidate.own_error, whole, held_out, fqe, judging(bonus), auroc, show)
     storage.write_json(folder / "verdict.json", found.plain())
     return found
 
 
-def judge_policy(
-    candidate: Candidate,
+def verdict(
+    policy: Policy,
+    dataset: Dataset,
+    held_out: Dataset | None = None,
+    *,
+    bonus: str | None = None,
+    steps: int | None = None,
+    discount: float = 0.99,
+    show: bool = False,
+) -> Verdict:
+    """What is known of a policy without a simulator: print it. `dataset` is what it learnt from, as it was loaded.
+
+    Without held-out episodes, a tenth of the log's stand in for them.
+    """
+    if not isinstance(policy, Policy):
+        raise TetherError(f"the policy is a {type(policy).__name__}; give what tether.train or tether.load_policy gives")
+    return _judge(policy, "the policy", None, dataset, held_out, _evaluation(steps, discount), judging(bonus), None, show)
+
+
+def _judge(
+    policy: Policy,
+    name: str,
+    own_error: OwnError | None,
     log: Dataset,
     held_out: Dataset | None,
     fqe: FittedQ,
-    bonus: Bonus = JUDGE,
-    auroc: dict[str, float] | None = None,
-    show: bool = True,
+    bonus: Bonus,
+    auroc: dict[str, float] | None,
+    show: bool,
 ) -> Verdict:
-    """Without held-out episodes, a tenth of the log's stand in for them."""
+    check_task(name, policy.spec, log.spec, log.name)
+    log = replace(log, spec=policy.spec)
     seen = held_out is None
     if held_out is None:
         log, held_out = split_episodes(log, HELD_OUT_SHARE, seed=0)
     bench = Bench(log, held_out, fqe, bonus, show)
-    found = judged(bench, bench.policy(candidate.name, candidate.policy, candidate.own_error), auroc)
+    found = judged(bench, bench.policy(name, policy, own_error), auroc)
     findings = found.findings
     if seen:
         told = "the policy has learnt from the episodes that it was compared on, which flatters it"
         findings += (Finding("doubt", f"{told}; hold some out (tether data split)"),)
     facts = {
         "format_version": VERDICT_VERSION,
-        "policy": candidate.policy.about.get("policy"),
+        "policy": policy.about.get("policy"),
         "held_out": {
             "name": held_out.name,
             "episodes": len(held_out.episode_ends),
@@ -159,8 +188,9 @@ def _baseline(candidates: Sequence[Candidate], given: Path | str | None, say: Sa
     return found
 
 
-def _held_out(name: str, log: Dataset, candidates: Sequence[Candidate], say: Say) -> Dataset:
-    held_out = load_dataset(name)
+def _held_out(given: str | Dataset, log: Dataset, candidates: Sequence[Candidate], say: Say) -> Dataset:
+    held_out = given if isinstance(given, Dataset) else load_dataset(given)
+    name = held_out.name if isinstance(given, Dataset) else given
     learnt_from = {log.sha256, *(candidate.sha256 for candidate in candidates)}
     if held_out.sha256 in learnt_from:
         raise TetherError(

@@ -34,12 +34,18 @@ class Verdict:
     facts: dict[str, Any]  # every number, for verdict.json
 
     def __str__(self) -> str:
-        signs = {"for": "+", "against": "-", "doubt": "?"}
-        lines = [f"  {signs[finding.kind]} {finding.text}" for finding in self.findings]
-        return "\n".join([f"without a simulator: {self.advice}", *lines])
+        return spell(self.plain())
 
     def plain(self) -> dict[str, Any]:
         return {"advice": self.advice, "findings": [[each.kind, each.text] for each in self.findings], **self.facts}
+
+
+def spell(plain: dict[str, Any]) -> str:
+    """A verdict, or what `verdict.json` keeps of it, in lines."""
+    signs = {"for": "+", "against": "-", "doubt": "?"}
+    return "\n".join(
+        [f"without a simulator: {plain['advice']}", *(f"  {signs[kind]} {text}" for kind, text in plain["findings"])]
+    )
 
 
 def judged(bench: Bench, measured: Measured, auroc: dict[str, float] | None = None) -> Verdict:
