@@ -86,6 +86,7 @@ def prepared(task: dict[str, Any], roots: list[Path]) -> tuple[Bench, list[tuple
                 truth = {
                     "run": str(folder.relative_to(root)),
                     "policy": name,
+                    "own": is_own,
                     "agent": candidate.agent,
                     "weight_actor": run.config["agent"].get("bonus_weight_actor"),
                     "score": float(scores.mean()),

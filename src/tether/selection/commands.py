@@ -9,7 +9,7 @@ from pathlib import Path
 from tether import storage
 from tether.bonuses import BONUSES, NO_BONUS, Bonus
 from tether.data import Dataset, load_dataset
-from tether.data.transforms import split_episodes
+from tether.data.transforms import split_episodes, subsample
 from tether.errors import TetherError
 from tether.policies import Policy
 from tether.runs.reading import read_run
@@ -21,6 +21,7 @@ from tether.selection.fqe import FittedQ
 from tether.selection.verdict import Finding, Verdict, judged
 from tether.settings import choose, to_named
 
+MOST_ROWS = 2_000_000  # of a log: more than an evaluation ever draws
 HELD_OUT_SHARE = 0.1  # of the log, where nothing was held out of it
 VERDICT_VERSION = 1
 
@@ -57,7 +58,7 @@ def select(
             "no held-out episodes to compare on; give --dataset HELDOUT.hdf5. To have some, split the data before training: "
             f"tether data split {candidates[0].dataset} --train train.hdf5 --held-out held-out.hdf5, and train on train.hdf5"
         )
-    whole = find_log(candidates, log, show)
+    whole = _enough(find_log(candidates, log, show), say)
     held_out = _held_out(dataset, whole, candidates, say)
     fqe = _evaluation(steps, _discount(candidates, discount))
     return rank(Bench(whole, held_out, fqe, judging(bonus), show), candidates, beaten)
@@ -78,7 +79,7 @@ def judge_run(
     if folder.is_dir() and not (folder / "config.json").exists():
         raise TetherError(f"{folder} is not a run folder: it has no config.json")
     candidate = read_candidates(find_folders([folder])[0][0])[0]
-    whole = find_log([candidate], log, show)
+    whole = _enough(find_log([candidate], log, show), say)
     held_out = None if dataset is None else _held_out(dataset, whole, [candidate], say)
     run = read_run(folder)
     auroc = (run.result or {}).get("bonus", {}).get("auroc")
@@ -143,6 +144,15 @@ def _judge(
         "versions": versions(),
     }
     return replace(found, findings=findings, facts=found.facts | facts)
+
+
+def _enough(log: Dataset, say: Say) -> Dataset:
+    """Whole episodes of a log that is larger than can be used."""
+    if log.size <= MOST_ROWS:
+        return log
+    part = subsample(log, share=MOST_ROWS / log.size)
+    say(f"{part.size:,} of the log's {log.size:,} rows, whole episodes at random, are enough to learn values from")
+    return part
 
 
 def judging(name: str | None) -> Bonus:
