@@ -27,10 +27,9 @@ def select(
     distance. What each measure is worth is in docs/selection.md.
 
     Takes about half a minute of a core for each policy. What was measured is kept: interrupted, or with one more run, the same
-    command goes on with what is missing.
+    command goes on with what is missing. Held-out episodes are made before training, by tether data split.
 
     Examples:
-        tether data split mine.hdf5 --train train.hdf5 --held-out held-out.hdf5
         tether select runs/mine --dataset held-out.hdf5
         tether select runs/a runs/b runs/c --dataset held-out.hdf5 --baseline runs/cloned
         tether select runs/mine --dataset held-out.hdf5 --policies --json

@@ -14,7 +14,7 @@ def verdict(
     steps: int | None = None,
     json: bool = False,
 ) -> None:
-    """Judge a run's policy without a simulator: is it worth more than cloning, and does it stay with the data?
+    """Judge a run's policy without a simulator: is it better than cloning, does it stay with the data?
 
     Fitted Q evaluation of the policy, of a clone of the log and of the log's own actions; the share of its actions outside the
     data; what held-out episodes earned. In words, and in the run's verdict.json. Without --dataset a tenth of the log's episodes

@@ -9,7 +9,7 @@ from typing import Any, Literal
 from tether.selection.bench import Bench, Measured
 from tether.selection.measures import UNUSUAL, Estimate
 
-OUTSIDE = 0.3  # share of actions outside the data from which on a policy is advised against; see docs/selection.md
+OUTSIDE = 0.1  # share of actions outside the data, twice that of recorded ones, from which on a policy is advised against
 OFF = 0.2  # by which share of what was earned the log's own value may be off before no value is believed
 CUT_OFF = 0.01  # share of targets beyond all bounds, from which on a value is not believed
 MOVED = 0.05  # by how much a value may still move at its end
