@@ -14,6 +14,7 @@ import numpy as np
 from tether import storage
 from tether.ranks import average_ranks, rank_correlation
 from tether.report.tables import markdown_lines
+from tether.selection.verdict import OUTSIDE
 
 HERE = Path(__file__).parent
 SOUND = 20.0  # a score below this is a policy that hardly works
@@ -43,7 +44,11 @@ def main() -> None:
         ranks = sum(average_ranks(np.array([MEASURES[name](p) for p in group])) for name in ("value, lower bound", "distance"))
         for policy, rank in zip(group, ranks, strict=True):
             policy["combined"] = float(rank)
-    measures = MEASURES | {"combined: ranks of lower bound and distance": lambda p: p["combined"]}
+    measures = MEASURES | {
+        "combined: ranks of lower bound and distance": lambda p: p["combined"],
+        # What is advised against comes last, in the order of how far outside it is.
+        "lower bound, of those within the data": lambda p: p["value"]["low"] if p["outside"] <= OUTSIDE else -1e6 * p["outside"],
+    }
     rows = {name: {task: judged(group, of) for task, group in groups.items()} for name, of in measures.items()}
     sound = {
         name: {task: judged([p for p in group if p["score"] >= SOUND], of) for task, group in groups.items()}
@@ -54,11 +59,19 @@ def main() -> None:
     for task, group in groups.items():
         best = max(s(group))
         chance[task] = {"policies": len(group), "best": best, "regret_of_chance": best - float(np.mean(s(group)))}
-    summary = {"tasks": chance, "measures": rows, "measures_among_sound": sound, "weights": weights}
+    verdicts = {task: verdicts_of(group) for task, group in groups.items()}
+    summary = {"tasks": chance, "measures": rows, "measures_among_sound": sound, "verdicts": verdicts, "weights": weights}
     storage.write_json(HERE / "measures.json", summary)
     for title, table in (("all policies", rows), (f"those that score {SOUND:g} or more", sound)):
         print(f"\n{title}\n" + markdown_lines(lines(table, tasks)))
     print("\nFQE against what was earned, discounted\n" + markdown_lines(accuracy(groups)))
+    print(
+        "\nchance: "
+        + ", ".join(f"{task} {c['policies']} policies, regret {c['regret_of_chance']:.1f}" for task, c in chance.items())
+    )
+    print(
+        "\nverdicts\n" + markdown_lines([["task", *ADVICE], *([task, *map(spell, v.values())] for task, v in verdicts.items())])
+    )
     told = [["task, stage", "weight", "score", "value", "outside", "distance"]]
     for task, each in weights.items():
         for one in each:
@@ -66,6 +79,23 @@ def main() -> None:
             numbers = [f"{one['weight']:g}", f"{one['score']:.1f}", value, f"{one['outside']:.2f}", f"{one['distance']:.2f}"]
             told.append([f"{task}, {one['stage']}", *numbers])
     print("\nweights\n" + markdown_lines(told))
+
+
+ADVICE = ("do not use: outside", "do not use: worth less", "no better than a clone", "nothing against it")
+
+
+def verdicts_of(group: list[Record]) -> dict[str, list[float]]:
+    """The scores of policies by what `tether verdict` says of them."""
+    found: dict[str, list[float]] = {name: [] for name in ADVICE}
+    for policy in group:
+        gain = policy["gain"]
+        place = 0 if policy["outside"] > OUTSIDE else 1 if gain["high"] < 0.0 else 3 if gain["low"] > 0.0 else 2
+        found[ADVICE[place]].append(policy["score"])
+    return found
+
+
+def spell(scores: list[float]) -> str:
+    return f"{len(scores)}: {np.mean(scores):.0f} ({min(scores):.0f} to {max(scores):.0f})" if scores else "0"
 
 
 def s(group: list[Record]) -> list[float]:

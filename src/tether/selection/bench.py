@@ -46,8 +46,7 @@ MOST_STARTS = 2_000
 CLONE_STEPS = 5_000
 CLONE = BC(normalise_observations=True)
 
-# Cloned for its mean and its spread, it knows discrete actions too, is fitted in a minute, and no agent is trained against it
-# unless asked to: a bonus that a policy has learnt to please is a poor judge of it.
+# It knows discrete actions too, tells actions apart well (docs/selection.md) and is fitted in half a minute.
 JUDGE = Density(steps=5_000, hidden_sizes=(128, 128), learning_rate=1e-3)
 
 OwnError = Callable[[Batch, np.ndarray], np.ndarray]  # rows, the policy's next actions (B, A) -> (B,), in the log's own rewards

@@ -13,6 +13,7 @@ import numpy as np
 
 from tether import storage
 from tether.agents import AGENTS, Agent
+from tether.bonuses import BONUSES
 from tether.data import Dataset, locate
 from tether.data.rewards import RewardScale
 from tether.errors import TetherError
@@ -33,6 +34,7 @@ class Candidate:
     folder: Path
     policy: Policy
     agent: str
+    bonus: str  # that it was trained with
     discount: float
     dataset: str  # as the run was given it
     sha256: str  # of that
@@ -78,6 +80,7 @@ def read_candidates(folder: Path, every: bool = False) -> list[Candidate]:
             folder=folder,
             policy=Policy(policies[name], progress.spec, about | {"policy": name, "env_id": progress.env_id}),
             agent=str(to_named(agent, AGENTS)["name"]),
+            bonus=str(to_named(config.bonus, BONUSES)["name"]),
             discount=agent.discount,
             dataset=config.dataset,
             sha256=progress.dataset_sha256,

@@ -6,10 +6,12 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from tether.bonuses import BONUSES
 from tether.selection.bench import Bench, Measured
 from tether.selection.candidates import Candidate
 from tether.selection.measures import Estimate
-from tether.selection.verdict import Finding, about_actions, about_bench, about_values
+from tether.selection.verdict import Finding, about_actions, about_bench, about_judge, about_values
+from tether.settings import to_named
 
 CLONING = "bc"  # the agent whose run is the baseline where none is named
 LOG_ITSELF = "the log itself"
@@ -78,7 +80,8 @@ def rank(bench: Bench, candidates: Sequence[Candidate], baseline: Candidate | No
     auroc, common = bench.judge().report.auroc, about_bench(bench, log, recorded)
     ranked = []
     for candidate in candidates:
-        measured, own = found[candidate.name], [*about_actions(found[candidate.name], auroc)]
+        measured, own = found[candidate.name], about_actions(found[candidate.name], auroc)
+        own += about_judge(str(to_named(bench.bonus, BONUSES)["name"]), candidate.bonus)
         gain = None if candidate is baseline else measured.gain_over(reference)
         if gain is not None:
             own += about_values(measured, gain, name)

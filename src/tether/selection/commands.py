@@ -18,7 +18,7 @@ from tether.selection.bench import JUDGE, Bench, OwnError, check_task
 from tether.selection.candidates import Candidate, find_folders, find_log, read_candidates
 from tether.selection.choosing import CLONING, Selection, rank
 from tether.selection.fqe import FittedQ
-from tether.selection.verdict import Finding, Verdict, judged
+from tether.selection.verdict import Finding, Verdict, about_judge, judged
 from tether.settings import choose, to_named
 
 MOST_ROWS = 2_000_000  # of a log: more than an evaluation ever draws
@@ -84,7 +84,9 @@ def judge_run(
     run = read_run(folder)
     auroc = (run.result or {}).get("bonus", {}).get("auroc")
     fqe = _evaluation(steps, candidate.discount)
-    found = _judge(candidate.policy, candidate.name, candidate.own_error, whole, held_out, fqe, judging(bonus), auroc, show)
+    judge = judging(bonus)
+    found = _judge(candidate.policy, candidate.name, candidate.own_error, whole, held_out, fqe, judge, auroc, show)
+    found = replace(found, findings=(*found.findings, *about_judge(name_of(judge), candidate.bonus)))
     storage.write_json(folder / "verdict.json", found.plain())
     return found
 
@@ -144,6 +146,10 @@ def _judge(
         "versions": versions(),
     }
     return replace(found, findings=findings, facts=found.facts | facts)
+
+
+def name_of(bonus: Bonus) -> str:
+    return str(to_named(bonus, BONUSES)["name"])
 
 
 def _enough(log: Dataset, say: Say) -> Dataset:

@@ -104,6 +104,16 @@ def about_actions(measured: Measured, auroc: dict[str, float]) -> list[Finding]:
     return [Finding("for", told)]
 
 
+def about_judge(judge: str, trained_with: str | None) -> list[Finding]:
+    """Whether it has learnt to please the bonus that judges it."""
+    if judge != trained_with:
+        return []
+    told = (
+        f"it was trained to please a bonus of the kind that judged its actions, {judge}; judge by another too: --bonus classifier"
+    )
+    return [Finding("doubt", told)]
+
+
 def about_values(measured: Measured, gain: Estimate, reference: str) -> list[Finding]:
     """Whether it is worth more than the reference."""
     if measured.cut_off > CUT_OFF:
