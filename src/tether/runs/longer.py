@@ -35,7 +35,8 @@ def make_longer(folder: Path, config: RunConfig, sha256: str) -> int | None:
         ):
             return None
         _check(stored, config, folder)
-        (folder / "result.json").unlink(missing_ok=True)  # from here on it is unfinished, and goes on by either length
+        for name in ("result.json", "verdict.json"):  # from here on it is unfinished, and goes on by either length
+            (folder / name).unlink(missing_ok=True)
         _rewrite_checkpoint(folder / checkpoint.NAME, config)
         _forget_last_evaluation(folder, stored)
         storage.write_json(folder / "config.json", configs.to_json(config) | {DATA_HASH: sha256})
