@@ -53,7 +53,6 @@ def test_the_messy_log_is_imported_as_the_page_says(tmp_path: Path, monkeypatch:
 @pytest.mark.slow
 def test_the_whole_page_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys):
     monkeypatch.chdir(tmp_path)
-    # MERGE: once `tether verdict` is here, its command stands in the page and runs with the others; look at its words below.
     for command in documented():
         if command[0] == "tether":
             assert main(command[1:]) == 0, command
@@ -62,6 +61,7 @@ def test_the_whole_page_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ca
     said = capsys.readouterr().out
     assert "--bonus auto takes" in said
     assert "NO BONUS TELLS" not in said
+    assert "without a simulator: " in said
     assert "Drehzahl [mrad/s] -> Moment [Nm]" in loop
     usual, broken = (float(share) for share in re.findall(r"at most 0.05 in (\d+)%", loop))
     assert usual < 25.0 < broken  # in per cent of the steps
