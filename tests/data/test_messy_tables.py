@@ -121,8 +121,8 @@ def test_a_header_may_be_a_comment_and_none_at_all_is_refused(tmp_path: Path):
 def test_what_stands_in_a_text_or_in_a_name_is_no_delimiter(tmp_path: Path):
     rows = "".join(f"{number},2,3,left;right\n" for number in range(6))
     assert len(read(write(tmp_path, f"x,u,r,note\n{rows}")).rows.reward) == 6
-    rows = "".join(f"{number},5;2,5;3,5\n" for number in range(6))
-    named = read(write(tmp_path, f"Druck, bar;u;r\n{rows}"), observation=("Druck, bar",))
+    rows = "".join(f"{number},5;2,5;3\n" for number in range(6))  # three fields by commas, too, as the header has
+    named = read(write(tmp_path, f"Druck, bar;Hub, mm;r\n{rows}"), observation=("Druck, bar",), action=("Hub, mm",))
     assert named.rows.observation[:, 0].tolist() == [0.5, 1.5, 2.5, 3.5, 4.5, 5.5]
 
 
