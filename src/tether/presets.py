@@ -10,7 +10,7 @@ from tether.environments.tasks import Task
 from tether.settings import choose
 
 ANY = "any"
-PRESETS = ("paper", "quick", "tether")  # the first is the default
+PRESETS = ("tether", "paper", "quick")  # the first is the default
 THE_PAPER_S = ("paper", "quick")
 
 
