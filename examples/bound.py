@@ -72,7 +72,7 @@ def main() -> None:
         told = ", ".join(f"{place} {found[np.abs(action - where) < 0.02].mean():.2f}" for place, where in places.items())
         print(f"{name:17} {told}")
     above.set(ylabel="bonus over its mean\non recorded actions", ylim=(0, 8))
-    above.legend(frameon=False)
+    above.legend(frameon=False, ncols=3, loc="lower center", bbox_to_anchor=(0.5, 1.0))
     below.hist(np.asarray(dataset.transitions.action)[:, 0], bins=100, range=(-1, 1), color="0.6")
     below.set(xlabel="action", ylabel="recorded", yticks=[])
     figure.savefig(asked.out, dpi=150)

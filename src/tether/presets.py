@@ -116,18 +116,18 @@ def _admits(wanted: str | tuple[str, ...], value: str | None) -> bool:
 
 
 def explanations(preset: str, agent: str, bonus: str, task: Task | None, overrides: dict[str, Any]) -> list[str]:
-    """What a rule has set because of the task or the bonus, in words, unless the user has set some of it."""
+    """Weights that a rule has set because of the task, or for another bonus, in words, unless the user has set some of them."""
     rules = [rule for rule in rules_for(preset, agent, bonus, task) if rule.settings.keys() & WEIGHTS]
     if bonus == "none" or not rules or overrides.keys() & WEIGHTS:
         return []
     weights = {name: value for rule in rules for name, value in rule.settings.items() if name in WEIGHTS}
     values = " and ".join(f"{name} {value:g}" for name, value in weights.items())
-    deciding = rules[-1]
+    deciding, said = rules[-1], []
     if task is not None and deciding.group != ANY:
-        said = [f"{values}: the paper's for {task.group} such as {task.name}"]
-    else:
-        said = [f"{values}: the preset's, chosen on locomotion"]
+        said.append(f"{values}: the paper's for {task.group} such as {task.name}")
     if deciding.chosen_with not in (ANY, bonus):
+        if not said:
+            said.append(f"{values}: the preset's, chosen on locomotion")
         said.append(
             f"they were chosen for {deciding.chosen_with}; `tether bonus DATASET` tells what to multiply them by for others"
         )
