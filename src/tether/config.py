@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from tether import settings
-from tether.agents import AGENTS, Agent, check_bonus, critic_steps
+from tether.agents import AGENTS, Agent, check_bonus, critic_steps, refresh_period
 from tether.agents.td3 import TD3
 from tether.bonuses import BONUSES, Bonus
 from tether.bonuses.cvae import CVAE
@@ -57,7 +57,7 @@ class RunConfig:
     @property
     def epoch_steps(self) -> int:
         """Steps of one compiled epoch: as many as `log_every` allows with evaluations, checkpoints, refreshes, the end on one."""
-        training, refresh = self.training, getattr(self.agent, "refresh_every", 0)
+        training, refresh = self.training, refresh_period(self.agent)
         return math.gcd(training.log_every, training.evaluate_every, training.checkpoint_every, training.steps, refresh)
 
     @property
