@@ -141,7 +141,16 @@ def test_data_without_an_environment_is_not_evaluated_and_that_is_said(
     assert cli.main(arguments) == 0
     last = capsys.readouterr().out.splitlines()[-1]
     assert last == "not evaluated: there is no environment to do it in; name one with --set evaluation.env_id=ENV_ID"
-    assert (tmp_path / "runs" / "log-bc-none-s0" / "result.json").exists()
+    run = tmp_path / "runs" / "log-bc-none-s0"
+    assert (run / "result.json").exists()
+    # Too short a run to be judged unasked; one that is not, and was, says again what was found.
+    assert not (run / "verdict.json").exists()
+    (run / "verdict.json").write_text('{"advice": "do not use this policy", "findings": [["against", "it is a test"]]}')
+    monkeypatch.setattr("tether.cli.train.LEAST_TO_JUDGE", 100)
+    assert cli.main(arguments) == 0
+    assert capsys.readouterr().out.endswith("without a simulator: do not use this policy\n  - it is a test\n")
+    assert cli.main([*arguments, "--verdict", "no"]) == 0
+    assert "do not use" not in capsys.readouterr().out
 
 
 # Mistakes

@@ -19,6 +19,8 @@ COMMANDS = {
     "sweep": "tether.cli.sweep:sweep",
     "sweep status": "tether.cli.sweep:status",
     "evaluate": "tether.cli.evaluate:evaluate",
+    "select": "tether.cli.select:select",
+    "verdict": "tether.cli.verdict:verdict",
     "collect": "tether.cli.collect:collect",
     "report": "tether.cli.report:report",
     "bonus": "tether.cli.bonus:bonus",

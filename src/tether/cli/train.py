@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import tyro
+
+LEAST_TO_JUDGE = 5_000  # steps of a run that is judged unasked: as many as judging it takes
 
 Settings = Annotated[tuple[tuple[str, ...], ...], tyro.conf.UseAppendAction, tyro.conf.arg(metavar="NAME=VALUE ...")]
 
@@ -23,6 +25,7 @@ def train(
     data_on_disk: bool = False,
     dry_run: bool = False,
     wandb: str | None = None,
+    verdict: Literal["auto", "yes", "no"] = "auto",
 ) -> None:
     """Train a policy from a dataset, evaluate it on the way, and keep the run.
 
@@ -54,6 +57,8 @@ def train(
         data_on_disk: Leave the rows on disk and read them as they are drawn, as is done anyway where they do not fit in memory.
         dry_run: Print the resolved settings, grouped, and stop.
         wandb: A project of Weights & Biases to log to as well (needs the extra wandb). WANDB_MODE=offline sends nothing.
+        verdict: End with what is known without a simulator, as `tether verdict` tells it. auto: where there is no environment to
+            evaluate in, after 5,000 steps or more.
     """
     from functools import partial
 
@@ -93,6 +98,10 @@ def train(
             folder = (run_dir or Path("runs") / name) / f"s{config.seed}"
         results.append((folder, run(config, folder, data=data, on_disk=True if data_on_disk else None, wandb=wandb)))
     _print_table(results)
+    if verdict != "no":
+        for config, (folder, result) in zip(configs, results, strict=True):
+            if verdict == "yes" or (result["score"] is None and config.training.steps >= LEAST_TO_JUDGE):
+                _print_verdict(folder, dataset)
 
 
 def settings_help() -> str:
@@ -124,6 +133,21 @@ def _read_seeds(text: str) -> list[int]:
     if len({*numbers}) != len(numbers):
         raise TetherError(f"--seeds is {text!r}; a seed is named twice")
     return numbers
+
+
+def _print_verdict(folder: Path, dataset: str) -> None:
+    """The run's, made unless it is there. A log of which nothing can be said does not make the run fail."""
+    from tether import storage
+    from tether.errors import TetherError
+    from tether.selection.commands import judge_run
+    from tether.selection.verdict import spell
+
+    try:
+        if not (folder / "verdict.json").exists():
+            judge_run(folder, log=dataset)
+        print(spell(storage.read_json(folder / "verdict.json")))
+    except TetherError as error:
+        print(f"no verdict: {error}")
 
 
 def _print_table(results: list[tuple[Path, dict]]) -> None:
