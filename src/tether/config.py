@@ -74,7 +74,9 @@ class RunConfig:
 
 REGISTRIES = {"agent": AGENTS, "bonus": BONUSES}
 SECTIONS = ("agent", "bonus", "training", "evaluation")
-VERSION = 2  # of a config in a file; none is 1, where td3's reward_scaling "auto" was what "range" is now
+# Of a config in a file. None is 1, where td3's reward_scaling "auto" was what "range" is now; until 2, td3's presets had "range"
+# on every task and not only on the paper's (`runs.identity.as_begun`).
+VERSION = 3
 
 
 def make_config(

@@ -30,7 +30,7 @@ USUAL_BONUS = {("tether", "td3"): "density"}  # by preset and agent; for others 
 WEIGHTS = {"agent.bonus_weight_actor", "agent.bonus_weight_critic"}
 
 RULES = (
-    # The paper's map, to which its weights belong; a run warns of it.
+    # The paper's map, to which its weights belong; a run warns of it where it turns the order of episodes round.
     Rule({"training.reward_scaling": "range"}, agent="td3", preset=THE_PAPER_S),
     Rule({"training.steps": 50_000}, preset="quick"),  # the bonus keeps its whole fit
     Rule(
