@@ -63,7 +63,7 @@ RULES = (
     Rule({"training.steps": 60_000}, preset="tether"),
     Rule(
         {
-            "agent.bonus_weight_actor": 0.03,  # in units of Q's mean size, by which Q is divided, for a nat
+            "agent.bonus_weight_actor": 0.1,  # in units of Q's mean size, by which Q is divided, for a nat
             "agent.bonus_weight_critic": 0.0,  # charged there, living costs, and policies learn to fall
             "agent.discount": 0.995,  # at 0.99 a fall in 300 steps is worth next to nothing
             "agent.normalise_q": True,
