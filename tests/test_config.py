@@ -7,6 +7,7 @@ import json
 import math
 import re
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
@@ -15,8 +16,10 @@ from tether import BC, CVAE, TD3
 from tether import config as configs
 from tether.agents import AGENTS
 from tether.bonuses import BONUSES, NoBonus
-from tether.config import EvaluationConfig, RunConfig, TrainingConfig, make_config
+from tether.config import EvaluationConfig, RunConfig, TrainingConfig
 from tether.errors import TetherError
+
+make_config = partial(configs.make_config, preset="paper")
 
 
 def weights(env_id: str | None, **overrides: Any) -> tuple[float, float]:
@@ -43,12 +46,16 @@ def test_the_preset_of_the_paper_is_the_papers():
     assert (config.bonus.steps, config.bonus.hidden_sizes, config.bonus.latent_size) == (50_000, (750, 750), 12)
 
 
+def test_ours_is_the_default():
+    assert configs.make_config("some.hdf5") == make_config("some.hdf5", preset="tether")
+    assert configs.make_config("some.hdf5").training.steps == 60_000
+
+
 def test_the_quick_preset_shortens_the_training_and_not_the_fit():
     target = EvaluationConfig(policy="target")
     assert make_config("some.hdf5", preset="quick") == RunConfig(
-        "some.hdf5", training=TrainingConfig(steps=50_000), evaluation=target
+        "some.hdf5", training=TrainingConfig(steps=50_000, reward_scaling="range"), evaluation=target
     )
-    assert make_config("some.hdf5", "Hopper-v5").reward_scaling == "range"  # the paper's, on the paper's tasks
 
 
 @pytest.mark.parametrize(
@@ -201,7 +208,9 @@ def test_an_update_that_does_not_divide_an_epoch_is_refused():
 )
 def test_a_config_comes_back_from_json_as_it_was(agent: str, bonus: str):
     config = replace(
-        make_config("some.hdf5", "AdroitHandPen-v1", agent, bonus, "quick", seed=3, overrides={"training.value_limit": "inf"}),
+        make_config(
+            "some.hdf5", "AdroitHandPen-v1", agent, bonus, preset="quick", seed=3, overrides={"training.value_limit": "inf"}
+        ),
         evaluation=EvaluationConfig(episodes=3, policy="online", env_id="none"),
     )
     text = json.dumps(configs.to_json(config))
@@ -337,7 +346,7 @@ def test_settings_of_earlier_versions_are_understood():
 @pytest.mark.parametrize(("agent", "scaling"), [("td3", "range"), ("dqn", "auto"), ("bc", "auto"), ("td3-bc", "auto")])
 def test_the_scaling_of_a_config_without_a_version_is_what_it_was(agent: str, scaling: str):
     """`auto` meant [0, 1] for continuous actions. So a run of before is the run that the same command asks for now."""
-    now = make_config("some.hdf5", "Hopper-v5", agent=agent)
+    now = make_config("some.hdf5", agent=agent)
     old = configs.to_json(now)
     assert old.pop("version") == configs.VERSION
     old["training"]["reward_scaling"] = "auto"

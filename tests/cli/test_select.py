@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from functools import partial
 from pathlib import Path
@@ -41,6 +42,8 @@ def test_runs_are_compared_and_none_is_chosen_that_is_not_better(held_out, tmp_p
     assert main(["select", *runs, "--dataset", str(held_out), *QUICK, "--out", str(out)]) == 0
     told = capsys.readouterr()
     assert f"the baseline is {BEFORE / 'bc'}" in told.out
+    assert re.search(r"│ 1 (td3|bc) +│", told.out)
+    assert re.search(rf"^(use )?[12], {re.escape(str(BEFORE / 'td3-cvae'))}:?$", told.out, re.MULTILINE)
     assert "was cut from what the runs learnt from, so they have seen it" in told.out
     assert "evaluating" in told.err
     found = json.loads(out.read_text())

@@ -170,8 +170,7 @@ def test_an_interrupted_fit_goes_on_and_all_rewards_alike_are_warned_of(
     name = f"{fit_name(config.bonus, load_dataset(pendulum_file))}.safetensors"
     unbroken = cache_folder() / name
     monkeypatch.setenv("TETHER_CACHE", str(tmp_path / "cache"))
-    alike = write_episodes(tmp_path / "alike.hdf5", reward=1.0)
-    config = small_config(alike, training__steps=100, training__reward_scaling="range")
+    config = small_config(write_episodes(tmp_path / "alike.hdf5", reward=1.0), training__steps=100)
     dataset = load_dataset(config.dataset)
     say, said = interrupting("warning: every reward")
     with pytest.raises(KeyboardInterrupt):
@@ -228,8 +227,8 @@ def test_a_scaling_that_turns_the_order_of_episodes_round_is_warned_of(scaling: 
         if text.startswith("the bonus is fitted first"):
             raise Stop
 
-    # Another width: a fit that no other test has made. Off the paper's tasks td3 has `auto` unless told.
-    changes = {} if scaling == "auto" else {"training__reward_scaling": scaling}
+    # Another width: a fit that no other test has made. td3 has `range` from the paper's preset unless it is told otherwise.
+    changes = {} if scaling == "range" else {"training__reward_scaling": scaling}
     with pytest.raises(Stop):
         quietly(small_config(path, bonus__latent_size=3, **changes), tmp_path / "run", say)
     if scaling == "auto":

@@ -26,8 +26,8 @@ def select(
     compared with the baseline start by start. Its actions are held against recorded ones: the share outside the data, the
     distance. What each measure is worth is in docs/selection.md.
 
-    Takes about half a minute of a core for each policy. What was measured is kept: interrupted, or with one more run, the same
-    command goes on with what is missing. Held-out episodes are made before training, by tether data split.
+    What was measured is kept: interrupted, or with one more run, the same command goes on with what is missing. Held-out episodes
+    are made before training, by tether data split.
 
     Examples:
         tether select runs/mine --dataset held-out.hdf5
@@ -78,14 +78,15 @@ def select(
 def _table(found: Any) -> Any:
     from tether.report.tables import rich_lines
 
-    heading = ["run", "value", "more than the baseline", "outside", "distance", "TD error"]
+    heading = ["run", "value", "gain", "outside", "dist.", "TD"]
     lines = [heading]
-    for each in found.ranked:
+    for place, each in enumerate(found.ranked, start=1):
         measured = each.measured
-        gain = "the baseline" if each.gain is None else f"{each.gain.mean:+.3g} [{each.gain.low:+.3g}, {each.gain.high:+.3g}]"
-        error = "-" if measured.td_error is None else f"{measured.td_error:.3g}"
+        value = "{mean:.3g} [{low:.3g}, {high:.3g}]".format(**measured.value.plain())
+        gain = "baseline" if each.gain is None else "{mean:+.3g} [{low:+.3g}, {high:+.3g}]".format(**each.gain.plain())
+        error = "-" if measured.td_error is None else f"{measured.td_error:.2g}"
         lines.append(
-            [each.candidate.name, str(measured.value), gain, f"{measured.outside:.0%}", f"{measured.distance:.3g}", error]
+            [f"{place} {each.candidate.agent}", value, gain, f"{measured.outside:.0%}", f"{measured.distance:.2g}", error]
         )
-    title = f"value from held-out starts on, 95 % intervals; the episodes themselves earned {found.recorded}"
+    title = "value from held-out starts on, and gain over the baseline, with 95 % intervals"
     return rich_lines(lines, title)

@@ -16,7 +16,7 @@ def train(
     dataset: str,
     agent: str = "td3",
     bonus: str | None = None,
-    preset: str = "paper",
+    preset: str = "tether",
     steps: int | None = None,
     seed: int = 0,
     seeds: str | None = None,
@@ -48,15 +48,16 @@ def train(
     Args:
         dataset: A dataset: a name (see `tether data list`), a path to an HDF5 file in the D4RL layout, or minari:ID.
         agent: What learns: one of the agents listed below.
-        bonus: What holds it to the data: one of the bonuses listed below. Default: the agent's usual one, for td3 cvae. auto:
-            short fits of all that the agent can take, and the one that tells actions apart and leads to the data, with reasons.
-        preset: paper is 500,000 steps; quick is 50,000 with the bonus fitted as long as in the paper; tether is our own for td3,
-            60,000 steps.
+        bonus: What holds it to the data: one of the bonuses listed below. Default: the usual one of preset and agent, for td3
+            density, or cvae with the paper's presets. auto: short fits of all that the agent can take, and the one that tells
+            actions apart and leads to the data, with reasons.
+        preset: tether is our own, 60,000 steps; paper is the paper's, 500,000 steps; quick is the paper's in 50,000 with the
+            bonus fitted as long.
         steps: Critic gradient steps, in place of the preset's.
         seed: Of the agent's weights and batches. The bonus has its own (bonus.seed), so that seeds share one fit.
         seeds: Several seeds, such as 0,1,2: one run each, one after the other.
         run_dir: The run's folder; with --seeds, the folder of their folders. Default: runs/DATASET-AGENT-BONUS-sSEED.
-        set: Any other setting, such as agent.discount=0.98. Bonus weights default to the paper's for the task's group.
+        set: Any other setting, such as agent.discount=0.98. Bonus weights are the preset's, the paper's by the task's group.
         data_on_disk: Leave the rows on disk and read them as they are drawn, as is done anyway where they do not fit in memory.
         extend: The run is there already with fewer steps, finished or not: go on to --steps, to the same end as if it had been so
             long from the start.

@@ -33,7 +33,7 @@ class Ranked:
     def plain(self) -> dict[str, Any]:
         measured = asdict(self.measured) | {"value": self.measured.value.plain(), "values": self.measured.values.tolist()}
         return {
-            "run": self.candidate.name,
+            "run": str(self.candidate.folder),
             "agent": self.candidate.agent,
             "policy": self.candidate.policy.about["policy"],
             "gain": None if self.gain is None else self.gain.plain(),
@@ -59,7 +59,8 @@ class Selection:
 
     def plain(self) -> dict[str, Any]:
         return {
-            "chosen": None if self.chosen is None else self.chosen.candidate.name,
+            "chosen": None if self.chosen is None else str(self.chosen.candidate.folder),
+            "chosen_policy": None if self.chosen is None else self.chosen.candidate.policy.about["policy"],
             "words": list(self.words),
             "reference": self.reference,
             "recorded": self.recorded.plain(),
@@ -84,11 +85,12 @@ def rank(bench: Bench, candidates: Sequence[Candidate], baseline: Candidate | No
         own += about_judge(str(to_named(bench.bonus, BONUSES)["name"]), candidate.bonus)
         gain = None if candidate is baseline else measured.gain_over(reference)
         if gain is not None:
-            own += about_values(measured, gain, name)
+            own += about_values(measured, gain, LOG_ITSELF if baseline is None else "the baseline")
         ranked.append(Ranked(candidate, measured, gain, (*own, *(each for each in common if each.kind == "against"))))
     ranked.sort(key=lambda each: -each.measured.value.mean)
     chosen = best(ranked)
-    return Selection(tuple(ranked), chosen, name, recorded, log.value, tuple(_words(ranked, chosen, name, common)))
+    words = _words(ranked, chosen, LOG_ITSELF if baseline is None else "the baseline", common)
+    return Selection(tuple(ranked), chosen, name, recorded, log.value, tuple(words))
 
 
 def best(ranked: Sequence[Ranked]) -> Ranked | None:
@@ -104,16 +106,22 @@ def best(ranked: Sequence[Ranked]) -> Ranked | None:
 
 def _words(ranked: Sequence[Ranked], chosen: Ranked | None, reference: str, common: Sequence[Finding]) -> list[str]:
     if chosen is not None and chosen.gain is not None:
-        told = [f"use {chosen.candidate.name}"]
+        told = [f"use {_spelt(ranked, chosen)}"]
         told += [f"  {finding.text}" for finding in chosen.findings]
     elif chosen is not None:
-        told = [f"use {chosen.candidate.name}, the baseline: none of the others is to be trusted to be better"]
+        told = [f"use {_spelt(ranked, chosen)}, the baseline: none of the others is to be trusted to be better"]
     else:
         told = ["none of these is to be trusted"]
     for each in ranked:
         if each is not chosen:
-            told += [f"  {each.candidate.name}: {reason}" for reason in reasons(each, chosen, reference)]
-    return told + [f"  {finding.text}" for finding in common]
+            told += [f"{_spelt(ranked, each)}:", *(f"  {reason}" for reason in reasons(each, chosen, reference))]
+    return told + [finding.text for finding in common]
+
+
+def _spelt(ranked: Sequence[Ranked], each: Ranked) -> str:
+    """By its number in the table, which has no room for paths, and its name."""
+    place = next(place for place, other in enumerate(ranked, start=1) if other is each)
+    return f"{place}, {each.candidate.name}"
 
 
 def reasons(each: Ranked, chosen: Ranked | None, reference: str) -> list[str]:
