@@ -74,8 +74,7 @@ class RunConfig:
 
 REGISTRIES = {"agent": AGENTS, "bonus": BONUSES}
 SECTIONS = ("agent", "bonus", "training", "evaluation")
-# Of a config in a file. None is 1, where td3's reward_scaling "auto" was what "range" is now; until 2, td3's presets had "range"
-# on every task and not only on the paper's (`runs.identity.as_begun`).
+# Of a config in a file. None is 1, where td3's reward_scaling "auto" was what "range" is now; 3 means the same as 2.
 VERSION = 3
 
 

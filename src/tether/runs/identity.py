@@ -19,21 +19,6 @@ def write_config(folder: Path, config: RunConfig, sha256: str) -> None:
         storage.write_json(folder / "config.json", configs.to_json(config) | {DATA_HASH: sha256})
 
 
-def as_begun(folder: Path, config: RunConfig) -> RunConfig:
-    """The config, with rewards scaled as a run of an earlier version began where its presets had another scaling than now."""
-    path = folder / "config.json"
-    if config.training.reward_scaling != "auto" or not path.exists():
-        return config
-    plain = storage.read_json(path)
-    if not isinstance(plain, dict) or plain.get("version", 1) > 2:
-        return config
-    former = configs.override(config, "training.reward_scaling", "range")
-    try:
-        return config if configs.first_difference(former, configs.from_json(plain)) else former
-    except TetherError:  # it is not of a run, and those who compare will say so
-        return config
-
-
 def find_result(folder: Path, config: RunConfig, sha256: str) -> dict[str, Any] | None:
     """The result if the run in `folder` is finished, None if it is not or the folder is free; an error if it is not this run's.
 

@@ -18,7 +18,7 @@ from tether.data.rewards import RewardScale, describe_scaling, normalise_rewards
 from tether.evaluation.rollout import Evaluator
 from tether.progress import Bar, progress
 from tether.runs import checkpoint
-from tether.runs.identity import as_begun, find_result, write_config
+from tether.runs.identity import find_result, write_config
 from tether.runs.longer import make_longer
 from tether.runs.metrics import MetricsLog, Sink
 from tether.runs.result import make_result
@@ -67,7 +67,6 @@ def run(
     if wandb:
         check_installed()
     data = data or locate(config.dataset)
-    config = as_begun(folder, config)
     had = make_longer(folder, config, data.sha256) if extend else None
     if had is not None:
         say(f"{folder} had {had:,} steps and goes on to {config.training.steps:,}")
