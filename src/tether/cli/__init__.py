@@ -60,7 +60,7 @@ options:
 
 examples:
   tether data info halfcheetah-medium-tether
-  tether train --dataset halfcheetah-medium-tether --preset quick --run-dir runs/first
+  tether train --dataset halfcheetah-medium-tether --run-dir runs/first
   tether evaluate runs/first --episodes 10
 """
 

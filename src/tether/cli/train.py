@@ -35,9 +35,9 @@ def train(
     them as the run would have them.
 
     Examples:
-        tether train --dataset halfcheetah-medium-tether --preset quick
+        tether train --dataset halfcheetah-medium-tether
         tether train --dataset hopper_medium-v2.hdf5 --seeds 0,1,2 --run-dir runs/hopper
-        tether train --dataset hopper-medium-v2 --set agent.bonus_weight_actor=10 agent.bonus_weight_critic=10
+        tether train --dataset hopper-medium-v2 --preset paper --set agent.bonus_weight_actor=10
         tether train --dataset halfcheetah-medium-tether --agent td3 --bonus none --set training.value_limit=inf
         tether train --dataset minari:mujoco/hopper/medium-v0
         tether train --dataset mine.hdf5 --bonus auto
