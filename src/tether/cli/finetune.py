@@ -48,7 +48,7 @@ def finetune(
         env: The environment to learn in: a Gymnasium id, of the run's own task.
         log: The log to append: a name (see `tether data list`), a path to an HDF5 file in the D4RL layout, or minari:ID.
         steps: With --env, steps of the environment that are learnt from as they come; with --log, critic steps more.
-        run_dir: The new run's folder. Default: the run's with -online, or -with- and the log's name, behind it.
+        run_dir: The new run's folder. Default: beside the run's, with -online, or -with- and the log's name, behind its name.
         seed: Of batches, noise and episodes. Default: the run's.
         dataset: Where the run's data is now, if it is not where it was.
         environments: How many are stepped together, with one call of the policy. Default: 1.
@@ -57,7 +57,7 @@ def finetune(
         anneal: Steps of the environment over which the bonus weights fall to zero; 0: at once. Default: half of --steps.
         noise: Standard deviation of the noise on actions, in half action ranges. Default: 0.1; for sac, which draws them, 0.
         warmup: Steps of the environment before the first update. Default: 1,000; with --fresh of uniform actions.
-        turn: Steps of the environment between one round of updates and the next. Default: 100, or the next that divides.
+        turn: Steps of the environment between one round of updates and the next. Default: 100, or the nearest that divides.
         fresh: Start from fresh weights instead, without a bonus, to see what the run was worth.
         set: Settings of agent, training and evaluation to change, such as agent.learning_rate_actor=1e-4.
     """
@@ -89,15 +89,25 @@ def finetune(
             raise TetherError(f"{name} is set by {'--steps' if name == 'training.steps' else '--env'} here")
     start = read_start(run, dataset, overrides)
     if env is not None:
-        folder = run_dir or run.with_name(f"{run.name}-{'from-nothing' if fresh else 'online'}")
+        folder = run_dir or _beside(run, "from-nothing" if fresh else "online")
         _refuse_itself(run, folder)
         result = go_on_online(start, Wishes(env, steps, **given), folder, seed)
     else:
         assert log is not None
-        folder = run_dir or run.with_name(f"{run.name}-with-{Path(log).stem.replace(':', '-')}")
+        folder = run_dir or _beside(run, f"with-{Path(log).stem.replace(':', '-')}")
         _refuse_itself(run, folder)
         result = go_on_with_log(start, log, steps, folder, seed)
     _print_scores(folder, result, start.step)
+
+
+def _beside(run: Path, what: str) -> Path:
+    """`runs/hopper-online` of `runs/hopper`; of one of several seeds, `runs/hopper/s0`, it is `runs/hopper-online/s0`."""
+    import re
+
+    whole = run if run.name not in ("", "..") else run.resolve()
+    if re.fullmatch(r"s\d+", whole.name):
+        return whole.parent.with_name(f"{whole.parent.name}-{what}") / whole.name
+    return whole.with_name(f"{whole.name}-{what}")
 
 
 def _refuse_itself(run: Path, folder: Path) -> None:

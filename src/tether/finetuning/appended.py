@@ -33,9 +33,8 @@ def append_log(old: Dataset, log: str, scale: RewardScale, say: Say = print) -> 
             f"{outside:,} of the {action.size:,} numbers in the actions of {new.name} are outside the bounds of the run's "
             f"policy, {spell_actions(old.spec)}, and are clipped to them"
         )
-    clipped = new.transitions._replace(action=np.clip(action, low, high))
-    new = replace(new, spec=old.spec, env_id=old.env_id, transitions=clipped)
-    both = concatenate([old, new])
+    new = replace(new, spec=old.spec, env_id=old.env_id)
+    both = concatenate([old, new])  # which clips to the bounds that both have now
     say(f"{new.size:,} transitions of {new.name} are appended to {old.size:,} of {old.name}: {both.size:,} in all")
     _say_rewards(new, scale, say)
     return both

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -24,7 +25,7 @@ from tether.types import spell_actions
 
 Say = Callable[[str], None]
 NOISE = 0.1  # of exploration, where the policy does not draw its actions itself
-TURN = 100  # steps of the environments before the updates for them, or a little more where that does not divide
+TURN = 100  # steps of the environments before the updates for them, or the nearest that divides
 WARMUP = 1_000
 
 
@@ -130,14 +131,14 @@ def _longer(start: Start, steps: int, seed: int | None, fresh: bool = False) -> 
 
 
 def _turn(config: RunConfig, wishes: Wishes) -> int:
-    """The least number of steps from `TURN` on that makes whole turns in every way; what does not go is refused by `check`."""
+    """The number of steps nearest to `TURN` that makes whole turns in every way; where none does, `check` refuses `TURN`."""
     period, epoch = critic_steps(config.agent), config.epoch_steps
-    for turn in range(TURN, epoch + 1):
-        updates = turn * wishes.updates_per_step
-        whole = float(updates).is_integer() and updates >= 1
-        if whole and turn % wishes.environments == 0 and epoch % updates == 0 and updates % period == 0:
-            return turn
-    return TURN
+    turns = []
+    for updates in range(period, epoch + 1, period):
+        turn = updates / wishes.updates_per_step if wishes.updates_per_step > 0 else 0.5
+        if epoch % updates == 0 and turn.is_integer() and turn % wishes.environments == 0:
+            turns.append(int(turn))
+    return min(turns, key=lambda turn: abs(math.log(turn / TURN)), default=TURN)
 
 
 def _from(start: Start, beginning: Beginning, config: RunConfig) -> Beginning:
