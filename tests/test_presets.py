@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tether.environments.tasks import find_task
-from tether.presets import explanations, rules_for
+from tether.presets import explanations, rules_for, usual_bonus
 
 HOPPER, PEN = find_task("Hopper-v5"), find_task("AdroitHandPen-v1")
 
@@ -28,21 +28,29 @@ def test_quick_is_the_paper_s_and_shorter():
 
 
 def test_ours_takes_nothing_from_the_paper_s():
-    found = settings("tether", "td3", HOPPER)
-    assert found == settings("tether", "td3", PEN) == settings("tether", "td3", None)  # one set of weights
-    assert (found["agent.bonus_weight_actor"], found["training.reward_scaling"]) == (0.15, "divide")
-    assert found["bonus.measure"] == "bound"
-    assert "bonus.measure" not in settings("tether", "td3", HOPPER, bonus="rnd")
+    found = settings("tether", "td3", HOPPER, usual_bonus("tether", "td3"))
+    assert found == settings("tether", "td3", PEN, "density") == settings("tether", "td3", None, "density")  # one set of weights
+    assert (found["agent.bonus_weight_actor"], found["training.reward_scaling"]) == (0.03, "divide")
+    assert found["bonus.components"] == 5
+    with_cvae = settings("tether", "td3", HOPPER, bonus="cvae")
+    assert (with_cvae["agent.bonus_weight_actor"], with_cvae["bonus.measure"]) == (0.15, "bound")
+    assert not any(name.startswith("bonus.") for name in settings("tether", "td3", HOPPER, bonus="rnd"))
     assert settings("tether", "bc", HOPPER) == {"training.steps": 60_000}
 
 
+def test_a_preset_may_have_another_usual_bonus_than_the_agent():
+    assert [usual_bonus(preset, "td3") for preset in ("paper", "quick", "tether")] == ["cvae", "cvae", "density"]
+    assert usual_bonus("tether", "sac") == "rnd-film"
+
+
 def test_ours_says_its_weights_and_whom_they_were_chosen_for():
-    weights = "agent.bonus_weight_actor 0.15 and agent.bonus_weight_critic 0: the preset's, chosen on locomotion"
-    assert explanations("tether", "td3", "cvae", HOPPER, {}) == explanations("tether", "td3", "cvae", None, {}) == [weights]
+    weights = "agent.bonus_weight_actor 0.03 and agent.bonus_weight_critic 0: the preset's, chosen on locomotion"
+    assert explanations("tether", "td3", "density", HOPPER, {}) == explanations("tether", "td3", "density", None, {}) == [weights]
+    assert explanations("tether", "td3", "cvae", HOPPER, {}) == [weights.replace("0.03", "0.15")]
     first, second = explanations("tether", "td3", "rnd", HOPPER, {})
     assert first == weights
-    assert second.startswith("they were chosen for cvae")
-    assert explanations("tether", "td3", "cvae", HOPPER, {"agent.bonus_weight_actor": "1"}) == []
+    assert second.startswith("they were chosen for density")
+    assert explanations("tether", "td3", "density", HOPPER, {"agent.bonus_weight_actor": "1"}) == []
     assert explanations("tether", "bc", "none", HOPPER, {}) == []
 
 

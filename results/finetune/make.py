@@ -23,13 +23,14 @@ HERE = Path(__file__).parent
 PICTURE = HERE.parents[1] / "docs" / "images" / "finetune.png"
 ENV_ID = "HalfCheetah-v4"
 OFFLINE_STEPS, ONLINE_STEPS = 15_000, 4_000
+AS_IT_WAS = ("--bonus", "cvae", "--set", "agent.discount=0.99", "agent.ema_mix=0.002")  # preset tether when the runs were made
 EVALUATION = ("training.evaluate_every=1000", "evaluation.episodes=5")
 NOTHING = ("--fresh", "--log-share", "0")
 KINDS = ("offline", "online", "from-nothing")
 
 
 def make(data: str, runs: Path, seeds: list[int]) -> None:
-    offline = ["train", "--dataset", data, "--preset", "tether", "--steps", str(OFFLINE_STEPS)]
+    offline = ["train", "--dataset", data, "--preset", "tether", "--steps", str(OFFLINE_STEPS), *AS_IT_WAS]
     online = ["--env", ENV_ID, "--steps", str(ONLINE_STEPS), "--set", *EVALUATION]
     for seed in seeds:
         folders = {kind: runs / kind / f"s{seed}" for kind in KINDS}

@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from tether import settings
-from tether.agents import AGENTS, Agent, check_bonus, critic_steps
+from tether.agents import AGENTS, Agent, check_bonus, critic_steps, refresh_period
 from tether.agents.td3 import TD3
 from tether.bonuses import BONUSES, Bonus
 from tether.bonuses.cvae import CVAE
 from tether.environments.tasks import find_task
 from tether.errors import TetherError, did_you_mean
-from tether.presets import PRESETS, rules_for
+from tether.presets import PRESETS, rules_for, usual_bonus
 from tether.settings import Amount, Seed, Share, Size, Steps
 
 
@@ -84,7 +84,7 @@ class RunConfig:
     @property
     def epoch_steps(self) -> int:
         """Steps of one compiled epoch: as many as `log_every` allows with evaluations, checkpoints, refreshes, the end on one."""
-        training, refresh = self.training, getattr(self.agent, "refresh_every", 0)
+        training, refresh = self.training, refresh_period(self.agent)
         return math.gcd(training.log_every, training.evaluate_every, training.checkpoint_every, training.steps, refresh)
 
     @property
@@ -116,13 +116,13 @@ def make_config(
 ) -> RunConfig:
     """The preset for this agent and the task of the environment, with the overrides on top.
 
-    Without a bonus it has the agent's usual one. Overrides are by dotted name, such as `agent.bonus_weight_actor`; text is read
-    as the type of the setting.
+    Without a bonus it has the usual one of preset and agent. Overrides are by dotted name, such as `agent.bonus_weight_actor`;
+    text is read as the type of the setting.
     """
     if preset not in PRESETS:
         raise TetherError(f"no preset {preset!r}{did_you_mean(preset, PRESETS)}")
     learns = settings.choose(AGENTS, agent, "agent")()
-    bonus = bonus or learns.traits.usual_bonus
+    bonus = bonus or usual_bonus(preset, agent)
     config = RunConfig(dataset, learns, settings.choose(BONUSES, bonus, "bonus")(), seed=seed)
     rules = rules_for(preset, agent, bonus, find_task(env_id))
     chosen = {name: value for rule in rules for name, value in rule.settings.items()}

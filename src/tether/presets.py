@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from tether.agents import AGENTS
 from tether.environments.tasks import Task
+from tether.settings import choose
 
 ANY = "any"
 PRESETS = ("paper", "quick", "tether")  # the first is the default
@@ -24,6 +26,7 @@ class Rule:
     chosen_with: str = ANY  # the bonus that the numbers were chosen for; other bonuses get them too, with a word
 
 
+USUAL_BONUS = {("tether", "td3"): "density"}  # by preset and agent; for others the agent's own
 WEIGHTS = {"agent.bonus_weight_actor", "agent.bonus_weight_critic"}
 
 RULES = (
@@ -56,28 +59,32 @@ RULES = (
         group="manipulation",
         chosen_with="cvae",
     ),
-    # Ours. Not settled yet: results/tether-preset/PROTOCOL.md says what was tried, and what is still to be.
+    # Ours, chosen on hopper-medium, halfcheetah-medium and hopper-medium-expert: results/tether-preset/PROTOCOL.md.
     Rule({"training.steps": 60_000}, preset="tether"),
     Rule(
         {
-            "agent.bonus_weight_actor": 0.15,  # in units of Q, by which Q is divided
-            "agent.bonus_weight_critic": 0.0,
+            "agent.bonus_weight_actor": 0.03,  # in units of Q's mean size, by which Q is divided, for a nat
+            "agent.bonus_weight_critic": 0.0,  # charged there, living costs, and policies learn to fall
+            "agent.discount": 0.995,  # at 0.99 a fall in 300 steps is worth next to nothing
             "agent.normalise_q": True,
             "agent.normalise_observations": True,
             "agent.critic_norm": "every",
             "agent.learning_rate_actor": 1e-3,
             "agent.learning_rate_critic": 1e-3,
             "agent.target_mix": 0.05,  # Q settles by step 10,000; at 0.005 it was a third of the way at 13,000
-            "agent.ema_mix": 0.002,  # what acts is an average over 1,000 steps: a fast target is hardly one
+            "agent.ema_mix": 0.0005,  # what acts is an average over 4,000 steps: a fast target is hardly one
             "evaluation.policy": "ema",
             "training.reward_scaling": "divide",
         },
         preset="tether",
         agent="td3",
-        chosen_with="cvae",
+        chosen_with="density",
     ),
+    # Several Gaussians: where two policies made the data, one of them puts the likeliest action between theirs.
+    Rule({"bonus.components": 5}, preset="tether", agent="td3", bonus="density"),
     Rule(
         {
+            "agent.bonus_weight_actor": 0.15,
             "bonus.measure": "bound",
             "bonus.hidden_sizes": (256, 256),
             "bonus.normalise_observations": True,
@@ -88,8 +95,14 @@ RULES = (
         preset="tether",
         agent="td3",
         bonus="cvae",
+        chosen_with="cvae",
     ),
 )
+
+
+def usual_bonus(preset: str, agent: str) -> str:
+    """The name of the bonus where none is asked for."""
+    return USUAL_BONUS.get((preset, agent)) or choose(AGENTS, agent, "agent")().traits.usual_bonus
 
 
 def rules_for(preset: str, agent: str, bonus: str, task: Task | None) -> list[Rule]:
@@ -103,18 +116,19 @@ def _admits(wanted: str | tuple[str, ...], value: str | None) -> bool:
 
 
 def explanations(preset: str, agent: str, bonus: str, task: Task | None, overrides: dict[str, Any]) -> list[str]:
-    """What a rule has set because of the task, in words, unless the user has set some of it."""
-    said = []
-    for rule in rules_for(preset, agent, bonus, task):
-        if bonus == "none" or rule.settings.keys() & overrides.keys() & WEIGHTS:
-            continue
-        values = " and ".join(f"{name} {value:g}" for name, value in rule.settings.items() if name in WEIGHTS)
-        if task is not None and rule.group != ANY:
-            said.append(f"{values}: the paper's for {task.group} such as {task.name}")
-        elif values:
-            said.append(f"{values}: the preset's, chosen on locomotion")
-        if rule.chosen_with not in (ANY, bonus):
-            said.append(
-                f"they were chosen for {rule.chosen_with}; `tether bonus DATASET` tells what to multiply them by for others"
-            )
+    """What a rule has set because of the task or the bonus, in words, unless the user has set some of it."""
+    rules = [rule for rule in rules_for(preset, agent, bonus, task) if rule.settings.keys() & WEIGHTS]
+    if bonus == "none" or not rules or overrides.keys() & WEIGHTS:
+        return []
+    weights = {name: value for rule in rules for name, value in rule.settings.items() if name in WEIGHTS}
+    values = " and ".join(f"{name} {value:g}" for name, value in weights.items())
+    deciding = rules[-1]
+    if task is not None and deciding.group != ANY:
+        said = [f"{values}: the paper's for {task.group} such as {task.name}"]
+    else:
+        said = [f"{values}: the preset's, chosen on locomotion"]
+    if deciding.chosen_with not in (ANY, bonus):
+        said.append(
+            f"they were chosen for {deciding.chosen_with}; `tether bonus DATASET` tells what to multiply them by for others"
+        )
     return said

@@ -133,7 +133,10 @@ def critic_targets(
 def next_bonus(
     agent: ActorCritic, penalty: Penalty, rows: Batch, action: jax.Array, proposed: jax.Array, key: Key
 ) -> NextCostValue:
-    """What the critics' targets pay for the next action: its weighted bonus."""
+    """What the critics' targets pay for the next action: its weighted bonus. Where nothing is paid, nothing is computed."""
+    weight = agent.bonus_weight_critic
+    if not isinstance(weight, jax.Array) and weight == 0.0:  # a traced one is falling to 0: `tether finetune`
+        return jnp.zeros_like(rows.reward), {}
     bonus = penalty(rows.next_observation, proposed if agent.clean_bonus else action, key)
     return agent.bonus_weight_critic * bonus, {"critic/bonus": bonus}
 

@@ -61,3 +61,8 @@ class Agent(Protocol):
 def critic_steps(agent: Agent) -> int:
     """By how many steps one update moves a run on."""
     return agent.batch_shape[0]
+
+
+def refresh_period(learner: Any) -> int:
+    """The steps after which it looks at all rows again, as AWR does; 0: never. Wrapped learners have it too."""
+    return int(getattr(learner, "refresh_every", 0))

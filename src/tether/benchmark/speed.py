@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from tether.agents import Agent, critic_steps
+from tether.agents import AGENTS, Agent, critic_steps, refresh_period
 from tether.agents.td3 import TD3
 from tether.benchmark import flops
 from tether.bonuses import BONUSES, NO_BONUS, Bonus, FrozenBonus, NoBonus
@@ -68,6 +68,21 @@ def measure_all(steps: int, repetitions: int, row_counts: tuple[int, ...] = ROW_
         gc.collect()
         data = random_transitions(rows)
         yield measure_agent(f"TD3, no bonus, {rows:.0e} rows".replace("e+0", "e"), TD3(), NoBonus(), data, steps, repetitions)
+
+
+def measure_agents(steps: int, repetitions: int) -> Iterator[Measurement]:
+    """Every agent of continuous actions, with its own settings and its usual bonus."""
+    data = random_transitions(ROWS)
+    for name in agents_to_measure():
+        agent = AGENTS[name]()
+        bonus = agent.traits.usual_bonus
+        label = name if bonus == NO_BONUS else f"{name}, {bonus}"
+        # What looks at all rows from time to time is measured from one look to the next.
+        yield measure_agent(label, agent, BONUSES[bonus](), data, refresh_period(agent) or steps, repetitions)
+
+
+def agents_to_measure() -> list[str]:
+    return [name for name, kind in AGENTS.items() if "continuous" in kind.traits.actions]
 
 
 def measure_agent(name: str, agent: Agent, bonus: Bonus, data: Batch, steps: int, repetitions: int) -> Measurement:

@@ -15,6 +15,7 @@ def bench(
     most_rows: int = 10_000_000,
     larger_than_memory: bool = False,
     memory_share: float = 0.3,
+    agents: bool = False,
     side_by_side: bool = False,
     seeds_together: int | None = None,
     acting: bool = False,
@@ -29,6 +30,7 @@ def bench(
         tether bench
         tether bench --out benchmarks/results/mine.json
         tether bench --most-rows 1000000 --repetitions 3
+        tether bench --agents --out benchmarks/results/mine-agents.json
         tether bench --larger-than-memory --out benchmarks/results/mine-on-disk.json
         tether bench --side-by-side --out benchmarks/results/mine-side-by-side.json
         tether bench --seeds-together 4 --out benchmarks/results/mine-seeds.json
@@ -39,6 +41,7 @@ def bench(
         steps: Gradient steps of one repetition.
         repetitions: How many; the fastest counts and all are kept in the JSON.
         most_rows: The largest dataset to measure; 10,000,000 rows take 2 GB of memory, and twice that while they are made.
+        agents: Measure every agent instead, with its own settings and its usual bonus.
         larger_than_memory: Measure rows on disk instead: MOST_ROWS of them, in a process limited to less memory than they take,
             against rows in memory. Takes 4 GB in the temporary folder (TMPDIR), and 6 GB of memory for the other side.
         memory_share: Of the size of the rows, what the limited process may have beyond what JAX takes.
@@ -78,8 +81,10 @@ def bench(
         raise TetherError(f"--steps is {steps} and --repetitions {repetitions}; steps must be even and both at least 1")
     row_counts = tuple(rows for rows in speed.ROW_COUNTS if rows <= most_rows)
     found = []
-    with progress("measuring", speed.number_of_measurements(row_counts), unit="measurements") as bar:
-        for measurement in speed.measure_all(steps, repetitions, row_counts):
+    total = len(speed.agents_to_measure()) if agents else speed.number_of_measurements(row_counts)
+    measurements = speed.measure_agents(steps, repetitions) if agents else speed.measure_all(steps, repetitions, row_counts)
+    with progress("measuring", total, unit="measurements") as bar:
+        for measurement in measurements:
             found.append(measurement)
             bar.update(len(found), latest=f"{measurement.name}: {measurement.steps_per_second:.0f} steps/s")
     report = {

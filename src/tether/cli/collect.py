@@ -10,7 +10,7 @@ def collect(
     env_id: str,
     /,
     out: Path,
-    level: Literal["random", "medium", "medium-replay", "medium-expert"] = "medium",
+    level: Literal["random", "medium", "medium-replay", "medium-expert", "mixed"] = "medium",
     transitions: int | None = None,
     seed: int = 0,
     target_return: float | None = None,
@@ -36,6 +36,7 @@ def collect(
         medium         the first policy that reaches a third of the expert's return
         medium-replay  everything the training saw until then
         medium-expert  half medium, half the first policy that reaches 0.9 of the expert's return
+        mixed          a quarter each: uniform actions, the first policies that reach 1/3, 2/3 and all of medium's return
 
     The training is kept in a folder. Stopped, the same command goes on with it; done, other levels use it by --work.
 

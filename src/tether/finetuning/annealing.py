@@ -35,7 +35,9 @@ class Annealed:
     def update(self, state: AnnealedState, batches: Batch, key: Key, penalty: Penalty) -> tuple[AnnealedState, Metrics]:
         left = share_left(state.step, self.start, self.length)
         # The weights are traced numbers here, in a copy of the agent that lives as long as this trace.
-        weights = {name: left * getattr(self.agent, name) for name in self.agent.traits.annealed}
+        # One that is 0 stays the plain number that it is, for which an agent computes nothing.
+        whole = {name: getattr(self.agent, name) for name in self.agent.traits.annealed}
+        weights = {name: left * value for name, value in whole.items() if value}
         agent_state, metrics = replace(self.agent, **weights).update(state.agent, batches, key, penalty)  # type: ignore[type-var]
         return AnnealedState(agent_state, state.step + critic_steps(self.agent)), metrics | {"online/bonus_left": left}
 

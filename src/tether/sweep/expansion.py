@@ -15,6 +15,7 @@ from tether.data import locate
 from tether.data.named.catalogue import find_known
 from tether.environments.tasks import find_task
 from tether.errors import TetherError
+from tether.presets import usual_bonus
 from tether.settings import choose as choose_kind
 from tether.settings import to_named
 from tether.sweep.plan import MOST_RUNS, Plan, Variant
@@ -109,7 +110,7 @@ def methods(plan: Plan, variant: Variant) -> list[tuple[str, str]]:
         if agent not in AGENTS and ":" not in agent:
             key = f"variants.{variant.name}.agent" if variant.agent else "agents"
             raise plan.refusal(key, _no_such(agent, AGENTS, "agent"))
-        usual = choose_kind(AGENTS, agent, "agent")().traits.usual_bonus
+        usual = usual_bonus(variant.preset or plan.preset, agent)
         for bonus in (variant.bonus,) if variant.bonus else plan.bonuses or (usual,):
             if bonus not in BONUSES and ":" not in bonus:
                 key = f"variants.{variant.name}.bonus" if variant.bonus else "bonuses"

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import jax
 import numpy as np
 
-from tether.agents import Agent, check_actions, check_bonus, critic_steps
+from tether.agents import Agent, check_actions, check_bonus, critic_steps, refresh_period
 from tether.bonuses import FrozenBonus, NoBonus
 from tether.data.columns import with_columns
 from tether.data.dataset import Dataset
@@ -67,7 +67,7 @@ class Lesson:
             penalties = bonus.novelty(np.asarray(transitions.observation), np.asarray(transitions.action))
             transitions = transitions._replace(reward=transitions.reward - np.float32(reward_penalty) * penalties)
         self._rows = Rows(transitions)
-        if self._rows.streamed and bool(getattr(agent, "refresh_every", 0)):
+        if self._rows.streamed and refresh_period(agent):
             raise TetherError(
                 f"{type(agent).__name__} computes returns over the whole log at once, and {dataset.size:,} rows do not fit on "
                 "the device; a part of them does (tether data subsample), and other agents take rows a batch at a time"

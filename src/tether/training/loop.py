@@ -18,6 +18,7 @@ import jax.numpy as jnp
 import jaxlib
 import numpy as np
 
+from tether.agents import refresh_period
 from tether.errors import TetherError
 from tether.types import Batch, Key, Metrics, Problem, Spec
 
@@ -91,7 +92,7 @@ def learn(
 
 def refreshes(learner: Learner, step: int, steps: int) -> bool:
     """Whether it looks at all rows before the epoch from `step` on. That happens between epochs alone."""
-    every = getattr(learner, "refresh_every", 0)
+    every = refresh_period(learner)
     if every and step % every + steps > every:
         raise TetherError(f"agent.refresh_every is {every:,}, which is no multiple of an epoch of {steps:,} steps")
     return bool(every) and step % every == 0

@@ -7,6 +7,7 @@ from typing import Any
 
 import jax
 
+from tether.agents import refresh_period
 from tether.training.loop import Learner
 from tether.types import Key, Metrics, Problem
 
@@ -34,7 +35,7 @@ class Together:
 
     @property
     def refresh_every(self) -> int:
-        return getattr(self.learner, "refresh_every", 0)
+        return refresh_period(self.learner)
 
     def refresh(self, state: Any, rows: Any) -> Any:
         return jax.vmap(lambda state: self.learner.refresh(state, rows))(state)  # type: ignore[attr-defined]

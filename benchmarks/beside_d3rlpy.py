@@ -1,0 +1,117 @@
+"""Gradient steps per second of Tether's baselines beside d3rlpy's: one process, in turns, at the same sizes.
+
+d3rlpy asks for a Gymnasium older than ours; `tests/agents/test_beside_d3rlpy.py` says how both are installed. Then
+
+    PYTHONPATH=src:benchmarks python benchmarks/beside_d3rlpy.py --out mine.json
+
+Sizes are d3rlpy's defaults: two hidden layers of 256, its batches, its numbers of sampled actions. BCQ and BEAR of d3rlpy fit
+their autoencoder in the same step; ours fit it before, so a turn of ours has as many steps of that fit too.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import statistics
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+from against_others import ROWS, STEPS, measure
+
+from tether.agents import AGENTS, Agent, critic_steps
+from tether.benchmark.speed import SPEC, random_transitions, surroundings
+from tether.bonuses import Bonus, FrozenBonus, NoBonus
+from tether.bonuses.cvae import CVAE
+from tether.data.columns import with_blank_columns
+from tether.training.loop import agent_epoch, fresh_state, learn, run_keys
+from tether.training.sources import Rows
+from tether.types import Batch, Problem
+
+WIDE = {"hidden_sizes": (256, 256)}
+GENERATOR = CVAE(hidden_sizes=(256, 256), latent_size=0, batch_size=256)
+# Ours, d3rlpy's name for it, and the generator of actions where there is one.
+PAIRS: dict[str, tuple[Agent, str, CVAE | None]] = {
+    "td3-bc": (AGENTS["td3-bc"](**WIDE), "TD3PlusBC", None),
+    "iql": (AGENTS["iql"](**WIDE), "IQL", None),
+    "cql": (AGENTS["cql"](**WIDE), "CQL", None),
+    "bcq": (AGENTS["bcq"](samples=100, batch_size=100, **WIDE), "BCQ", CVAE(hidden_sizes=(256, 256), latent_size=0)),
+    "bear": (AGENTS["bear"](batch_size=256, compared_actions=4, **WIDE), "BEAR", GENERATOR),
+}
+END = 2**31 - STEPS
+
+
+def ours(agent: Agent, generator: CVAE | None, data: Batch) -> Callable[[], None]:
+    key_init, key = run_keys(0)
+    bonus: Bonus = generator or NoBonus()
+    fitting = fresh_state(bonus, key_init, Problem(SPEC, data)) if generator else ()
+    penalty = FrozenBonus(bonus, jax.tree.map(np.array, bonus.frozen(fitting)) if generator else (), SPEC)
+    rows = with_blank_columns(data, agent.traits.columns)
+    state = fresh_state(agent, key_init, Problem(SPEC, rows))
+    stride = critic_steps(agent)
+    epochs = learn(
+        agent, state, Rows(rows), key, end=END, epoch_steps=STEPS, stride=stride, given=(penalty,), compiled=agent_epoch
+    )
+    fits = learn(bonus, fitting, Rows(data), key, end=END, epoch_steps=STEPS) if generator else None
+
+    def turn() -> None:
+        jax.block_until_ready(next(epochs).state)
+        if fits is not None:
+            jax.block_until_ready(next(fits).state)
+
+    return turn
+
+
+def theirs(name: str, dataset: Any) -> Callable[[], None]:
+    import d3rlpy as library
+
+    algorithm = getattr(library.algos, f"{name}Config")().create(device="cpu:0")
+    algorithm.build_with_dataset(dataset)
+
+    def turn() -> None:
+        logger = library.logging.NoopAdapterFactory()
+        algorithm.fit(dataset, n_steps=STEPS, n_steps_per_epoch=STEPS, show_progress=False, logger_adapter=logger)
+
+    return turn
+
+
+def episodes(data: Batch) -> Any:
+    import d3rlpy as library
+    import structlog
+
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))  # it tells of every fit
+    ends = np.zeros(ROWS, np.float32)
+    ends[999::1000] = 1.0
+    columns = [np.asarray(column) for column in (data.observation, data.action, data.reward)]
+    return library.dataset.MDPDataset(*columns, terminals=np.zeros(ROWS, np.float32), timeouts=ends)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--only", nargs="+", choices=PAIRS, default=list(PAIRS))
+    parser.add_argument("--out", type=Path, help="write the JSON here")
+    given = parser.parse_args()
+    data = random_transitions(ROWS)
+    dataset = episodes(data)
+    found = {}
+    for name in given.only:
+        agent, other, generator = PAIRS[name]
+        print(name, flush=True)
+        found[name] = measure({"tether": ours(agent, generator, data), "d3rlpy": theirs(other, dataset)}, given.rounds)
+    print("\n| agent | tether, steps/s, median | d3rlpy | Tether is faster by, quartiles of the rounds |\n|---|---:|---:|---:|")
+    for name, result in found.items():
+        mine, other = (result["steps_per_second"][who] for who in ("tether", "d3rlpy"))
+        low, middle, high = statistics.quantiles([a / b for a, b in zip(mine, other, strict=True)], n=4, method="inclusive")
+        medians = f"{statistics.median(mine):.0f} | {statistics.median(other):.0f}"
+        print(f"| {name} | {medians} | {low:.2f}, **{middle:.2f}**, {high:.2f} |")
+    if given.out:
+        report = {**surroundings(), "rows": ROWS, "steps_of_a_turn": STEPS, "agents": found}
+        given.out.write_text(json.dumps(report, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
