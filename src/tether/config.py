@@ -15,7 +15,7 @@ from tether.bonuses.cvae import CVAE
 from tether.environments.tasks import find_task
 from tether.errors import TetherError, did_you_mean
 from tether.presets import PRESETS, rules_for, usual_bonus
-from tether.settings import Amount, Seed, Size
+from tether.settings import Amount, Seed, Share, Size, Steps
 
 
 @dataclass(frozen=True)
@@ -44,6 +44,31 @@ class EvaluationConfig:
 
 
 @dataclass(frozen=True)
+class StartConfig:
+    """The run that this one went on from."""
+
+    run: str = ""  # its folder then
+    checkpoint_sha256: str = ""
+    step: Steps = 0  # its last
+    log: str = ""  # what was appended to its data; empty: nothing
+
+
+@dataclass(frozen=True)
+class OnlineConfig:
+    """Learning in an environment besides the data. Steps are of the environment, of all that are stepped together."""
+
+    env_id: str = ""
+    steps: Size = 20_000  # that are learnt from as they come
+    warmup: Steps = 1_000  # before the first update: of the policy, or where it is fresh uniform ones
+    environments: Size = 1  # stepped together
+    turn: Size = 100  # collected before as many are learnt from
+    updates_per_step: Amount = 1.0  # critic steps for each step of the environment
+    log_share: Share = 0.5  # of the rows of each batch, from the data; the others are from the environment
+    anneal_steps: Steps = 10_000  # over which the bonus weights fall to 0
+    exploration_noise: Amount = 0.1  # in half action ranges
+
+
+@dataclass(frozen=True)
 class RunConfig:
     """Everything that decides what a run computes."""
 
@@ -53,6 +78,8 @@ class RunConfig:
     training: TrainingConfig = field(default_factory=TrainingConfig)
     evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
     seed: Seed = 0
+    start: StartConfig | None = None  # None: from nothing
+    online: OnlineConfig | None = None  # None: from the data alone
 
     @property
     def epoch_steps(self) -> int:
@@ -74,6 +101,7 @@ class RunConfig:
 
 REGISTRIES = {"agent": AGENTS, "bonus": BONUSES}
 SECTIONS = ("agent", "bonus", "training", "evaluation")
+GOING_ON = {"start": StartConfig, "online": OnlineConfig}  # sections that only runs of `tether finetune` have
 # Of a config in a file. None is 1, where td3's reward_scaling "auto" was what "range" is now; 3 means the same as 2.
 VERSION = 3
 
@@ -118,6 +146,7 @@ def to_json(config: RunConfig) -> dict[str, Any]:
     """Plain JSON: the agent and the bonus carry their registry name under `name`."""
     plain = settings.to_plain(config)
     plain |= {section: settings.to_named(getattr(config, section), registry) for section, registry in REGISTRIES.items()}
+    plain = {name: value for name, value in plain.items() if name not in GOING_ON or value is not None}
     return plain | {"version": VERSION}
 
 
@@ -138,7 +167,10 @@ def from_json(plain: dict[str, Any]) -> RunConfig:
         else:
             kind = kinds[section]
             parts[section] = settings.build(kind, settings.to_plain(kind()) | plain[section], section)
-    rest = {name: value for name, value in plain.items() if name not in (*SECTIONS, "dataset_sha256", "version")}
+    for section, kind in GOING_ON.items():
+        given = plain.get(section)
+        parts[section] = None if given is None else settings.build(kind, settings.to_plain(kind()) | given, section)
+    rest = {name: value for name, value in plain.items() if name not in (*parts, "dataset_sha256", "version")}
     config = _as_meant(settings.build(RunConfig, rest, "", **parts), plain.get("version", 1))
     check(config)
     return config
@@ -177,11 +209,11 @@ def first_difference(one: RunConfig, other: RunConfig) -> str | None:
     """`agent.discount: 0.99 here, 0.9 there`, or None where both compute the same from the same data.
 
     What the dataset is called does not matter: the same file may be elsewhere, and another may have its name. Its hash is
-    compared where it is known.
+    compared where it is known. So it is with the run that this one went on from, and with what was appended to its data.
     """
     mine, theirs = ({name: value for group in settings_of(c).values() for name, value in group.items()} for c in (one, other))
     for name in [*mine, *theirs]:
-        if name != "dataset" and mine.get(name) != theirs.get(name):
+        if name not in ("dataset", "start.run", "start.log") and mine.get(name) != theirs.get(name):
             return f"{name}: {mine.get(name)} here, {theirs.get(name)} there"
     return None
 
@@ -203,3 +235,22 @@ def check(config: RunConfig) -> None:
             f"an update of the agent is {period} steps, which do not divide an epoch of {config.epoch_steps:,}; training.steps, "
             f"log_every, evaluate_every and checkpoint_every must be multiples of {period}"
         )
+    if config.online is not None:
+        _check_online(config, config.online)
+
+
+def _check_online(config: RunConfig, online: OnlineConfig) -> None:
+    """An epoch is made of whole turns, and a turn of whole updates and of as many steps in each environment."""
+    updates = float(online.turn * online.updates_per_step)
+    fits = (
+        updates >= 1 and updates.is_integer() and config.epoch_steps % updates == 0 and updates % critic_steps(config.agent) == 0
+    )
+    if not fits:
+        raise TetherError(
+            f"a turn of {online.turn:,} steps with {online.updates_per_step:g} critic steps for each is {updates:g} of them; "
+            f"that must be a multiple of {critic_steps(config.agent)} that divides an epoch of {config.epoch_steps:,}"
+        )
+    for name in ("turn", "warmup", "steps"):
+        unit, what = (online.environments, "environments") if name == "turn" else (online.turn, "steps of a turn")
+        if getattr(online, name) % unit:
+            raise TetherError(f"online.{name} is {getattr(online, name):,}, which is no multiple of the {unit:,} {what}")

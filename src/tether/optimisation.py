@@ -65,6 +65,20 @@ def _falling(schedule: str, steps: int) -> optax.GradientTransformation:
     return optax.GradientTransformation(init, update)
 
 
+def restarted(state: Tree, share: float) -> Tree:
+    """An agent's or an optimiser's state whose schedules begin anew, each `share` as long as it was.
+
+    At their end there is nothing left of a learning rate that falls: who goes on learning would not learn.
+    """
+
+    def anew(part: Any) -> Any:
+        if not isinstance(part, _Falling):
+            return part
+        return _Falling(jnp.zeros_like(part.done), jnp.maximum(jnp.round(share * part.length), 1).astype(jnp.int32))
+
+    return jax.tree.map(anew, state, is_leaf=lambda part: isinstance(part, _Falling))
+
+
 def _is_matrix(parameters: Any) -> Any:
     return jax.tree.map(lambda leaf: leaf.ndim > 1, parameters)
 

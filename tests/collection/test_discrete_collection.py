@@ -79,9 +79,9 @@ def test_the_agent_is_the_one_that_can_learn_the_actions():
 
 def test_noise_is_the_share_of_random_choices():
     spec = discrete_spec(1, 4)
-    always_last = lambda observation: np.eye(4)[3]  # noqa: E731
+    always_last = lambda observations: np.eye(4)[[3] * len(observations)]  # noqa: E731
     choose = noisy(always_last, np.random.default_rng(0), 0.2, spec)
-    share = np.mean([choose(np.zeros(1)) for _ in range(4000)], axis=0)
+    share = np.mean(choose(np.zeros((4000, 1))), axis=0)
     np.testing.assert_allclose(share, [0.05, 0.05, 0.05, 0.85], atol=0.015)  # a random choice may be the policy's own
     anything = uniform(np.random.default_rng(0), spec)
-    np.testing.assert_allclose(np.mean([anything(np.zeros(1)) for _ in range(4000)], axis=0), [0.25] * 4, atol=0.03)
+    np.testing.assert_allclose(np.mean(anything(np.zeros((4000, 1))), axis=0), [0.25] * 4, atol=0.03)

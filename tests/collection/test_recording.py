@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from gymnasium.spaces import Box
 
-from tether.collection.recording import Recorder, Recording, joined, noisy, uniform
+from tether.collection.recording import Recorder, Recording, joined, noisy, step_all, uniform
 from tether.types import Batch, Spec
 
 
@@ -90,6 +90,41 @@ def test_rows_of_a_recording_still_running():
     np.testing.assert_array_equal(recorder.observation, [0, 2])
 
 
+def test_what_was_taken_is_not_taken_again_and_the_episode_goes_on():
+    recorder = Recorder(Counting(), rows=2, seed=0)  # type: ignore[arg-type]
+    parts = []
+    for _ in range(2):
+        for _ in range(2):
+            recorder.step(np.zeros(1))
+        parts.append(recorder.taken())
+    np.testing.assert_array_equal(parts[0].transitions.observation, [[0, 0], [0, 1]])
+    np.testing.assert_array_equal(parts[1].transitions.observation, [[0, 2], [1, 0]])
+    np.testing.assert_array_equal(parts[1].transitions.terminated, [1, 0])
+
+
+def test_several_are_stepped_together_each_with_its_own_action():
+    recorders = [Recorder(Counting(), rows=2, seed=0) for _ in range(2)]  # type: ignore[arg-type]
+    for _ in range(2):
+        step_all(recorders, lambda observations: observations[:, 1:] / 10 + np.array([[0.0], [0.5]]))
+    first, second = (recorder.taken().transitions.action for recorder in recorders)
+    np.testing.assert_allclose(np.ravel(first), [0.0, 0.1], rtol=1e-6)
+    np.testing.assert_allclose(np.ravel(second), [0.5, 0.6], rtol=1e-6)
+
+
+def test_an_episode_has_the_seed_of_its_number():
+    given: list[int | None] = []
+
+    class Seeded(Counting):
+        def reset(self, seed: int | None = None) -> tuple[np.ndarray, dict]:
+            given.append(seed)
+            return super().reset(seed)
+
+    recorder = Recorder(Seeded(), rows=6, seed=70, seeds=lambda episode: 70 + episode)  # type: ignore[arg-type]
+    for _ in range(6):
+        recorder.step(np.zeros(1))
+    assert given == [70, 71, 72]  # after three steps, and two more
+
+
 def test_joined_keeps_order_and_flags(seven_rows: Recording):
     both = joined([seven_rows, Recording(Batch(*(column[:3] for column in seven_rows.transitions)), np.zeros(3, dtype=bool))])
     assert both.size == 10
@@ -99,22 +134,21 @@ def test_joined_keeps_order_and_flags(seven_rows: Recording):
 
 def test_noise_is_in_half_action_ranges_and_stays_within_the_bounds():
     low, high = (-1.0, -10.0), (1.0, 10.0)
-    choose = noisy(lambda observation: np.zeros(2), np.random.default_rng(0), 0.1, Spec(1, low, high))
-    actions = np.stack([choose(np.zeros(1)) for _ in range(2000)])
+    zeros = lambda observations: np.zeros((len(observations), 2))  # noqa: E731
+    actions = noisy(zeros, np.random.default_rng(0), 0.1, Spec(1, low, high))(np.zeros((2000, 1)))
     np.testing.assert_allclose(actions.std(axis=0), [0.1, 1.0], rtol=0.05)
-    wide = noisy(lambda observation: np.zeros(2), np.random.default_rng(0), 5.0, Spec(1, low, high))
-    actions = np.stack([wide(np.zeros(1)) for _ in range(200)])
+    actions = noisy(zeros, np.random.default_rng(0), 5.0, Spec(1, low, high))(np.zeros((200, 1)))
     np.testing.assert_array_equal([actions.min(axis=0), actions.max(axis=0)], [low, high])
 
 
 def test_no_noise_is_the_policy_itself():
-    choose = noisy(lambda observation: observation / 2, np.random.default_rng(0), 0.0, Spec(1, (-1.0,), (1.0,)))
-    assert choose(np.array([0.5])) == 0.25
+    choose = noisy(lambda observations: observations / 2, np.random.default_rng(0), 0.0, Spec(1, (-1.0,), (1.0,)))
+    np.testing.assert_array_equal(choose(np.array([[0.5], [0.8]])), [[0.25], [0.4]])
 
 
 def test_uniform_actions_fill_the_bounds():
     choose = uniform(np.random.default_rng(0), Spec(1, (-2.0,), (6.0,)))
-    actions = np.array([choose(np.zeros(1)) for _ in range(4000)])
+    actions = choose(np.zeros((4000, 1)))
     assert actions.min() >= -2.0
     assert actions.max() <= 6.0
     np.testing.assert_allclose(np.quantile(actions, [0.25, 0.5, 0.75]), [0.0, 2.0, 4.0], atol=0.2)  # quartiles of [-2, 6]

@@ -11,12 +11,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from small_runs import CONFIG, write_and_read
 from written import write_all, write_run
 
 from tether import cli
 from tether.config import make_config, to_json
 from tether.report import statistics
-from tether.report.gathered import Group, gather
+from tether.report.gathered import Group, gather, group_runs
 from tether.report.page.charts import ticks
 from tether.report.page.content import make_page
 from tether.report.page.runs import command
@@ -107,6 +108,31 @@ def test_the_command_stands_for_the_very_config(agent: str, tmp_path: Path):
     assert given == {"--dataset": EMBEDDED, "--agent": agent, "--bonus": named["bonus"]["name"], "--seed": "3"}
     overrides = dict(parse(word) for word in words[words.index("--set") + 1 :])
     assert make_config(EMBEDDED, None, agent, given["--bonus"], seed=3, overrides=overrides) == config
+
+
+def test_the_command_of_a_run_that_went_on_is_that_of_going_on():
+    """For its seed, from the run before it; of those from fresh weights and those with a log too."""
+    named = to_json(make_config(EMBEDDED, None, "td3", overrides={"training.steps": "25000"}))
+    online = {"env_id": "Hopper-v4", "steps": 300, "updates_per_step": 2.0, "anneal_steps": 100, "exploration_noise": 0.2}
+    start = {"run": "runs/a b/s3", "checkpoint_sha256": "ab", "step": 20_000, "log": ""}
+
+    def told(config: dict) -> list[str]:
+        return shlex.split(command(Group("any", "mine", "td3", "cvae", (replace(RUN, config=config),))).replace("\\\n", " "))
+
+    words = told(named | {"start": start, "online": online, "seed": 3})
+    expected = "--seed 3 --env Hopper-v4 --steps 300 --updates-per-step 2.0 --anneal 100 --noise 0.2 --set"
+    assert words[:16] == ["tether", "finetune", "runs/a b/s3", *expected.split()]
+    assert "agent.discount=0.99" in words
+    assert not [word for word in words if word.startswith(("training.steps=", "bonus.", "start.", "online."))]
+    assert "--fresh" in told(named | {"online": online})
+    with_log = told(named | {"start": start | {"log": "a.hdf5 + b.hdf5"}})
+    assert with_log[3:9] == ["--seed", "0", "--log", "b.hdf5", "--steps", "5000"]
+
+
+def test_what_was_learnt_online_is_another_method(tmp_path: Path):
+    offline = write_and_read(tmp_path, "offline/s0", config=CONFIG | {"agent": {"name": "td3"}, "bonus": {"name": "cvae"}})
+    online = write_and_read(tmp_path, "online/s0", config=offline.config | {"online": {"env_id": "Hopper-v4"}})
+    assert [group.label for group in group_runs([offline, online])] == ["td3-cvae", "td3+online-cvae"]
 
 
 def test_the_papers_numbers_stand_beside_ours_where_it_has_any(page: tuple[str, Reader]):

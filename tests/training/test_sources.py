@@ -97,6 +97,22 @@ def test_a_replay_is_drawn_from_as_far_as_it_is_filled():
     assert replay.size == 10
 
 
+@pytest.mark.parametrize(("share", "of_log"), [(0.5, 4), (0.25, 2), (0.0, 0), (1.0, 8)])
+def test_a_share_of_every_batch_is_of_the_log_and_the_rest_of_what_came(share: float, of_log: int):
+    """Ten rows of a log, room for six and four that have come: numbers 0 to 9, and 10 to 13."""
+    spec = Spec(2, (-1.0,), (1.0,))
+    replay = Replay(6, spec, log=numbered(10), log_share=share)
+    replay.append(jax.tree.map(lambda column: column + 100, numbered(4)))
+    rows, numbers = replay.draw((2, 8), jax.random.key(0), 0, 2, 25)
+    assert numbers.shape == (25, 2, 8)
+    numbers = np.asarray(numbers)
+    first, rest = numbers[..., :of_log], numbers[..., of_log:]
+    assert set(np.unique(first)) == (set(range(10)) if of_log else set())
+    assert set(np.unique(rest)) == (set(range(10, 14)) if of_log < 8 else set())
+    np.testing.assert_array_equal(rows.reward[10:14], numbered(4).reward + 100)
+    np.testing.assert_array_equal(rows.reward[14:], 0.0)
+
+
 def test_a_device_too_small_has_its_rows_streamed(monkeypatch: pytest.MonkeyPatch):
     class Small:
         def memory_stats(self):

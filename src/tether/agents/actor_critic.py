@@ -134,7 +134,8 @@ def next_bonus(
     agent: ActorCritic, penalty: Penalty, rows: Batch, action: jax.Array, proposed: jax.Array, key: Key
 ) -> NextCostValue:
     """What the critics' targets pay for the next action: its weighted bonus. Where nothing is paid, nothing is computed."""
-    if agent.bonus_weight_critic == 0.0:
+    weight = agent.bonus_weight_critic
+    if not isinstance(weight, jax.Array) and weight == 0.0:  # a traced one is falling to 0: `tether finetune`
         return jnp.zeros_like(rows.reward), {}
     bonus = penalty(rows.next_observation, proposed if agent.clean_bonus else action, key)
     return agent.bonus_weight_critic * bonus, {"critic/bonus": bonus}

@@ -27,6 +27,7 @@ class AgentTraits:
     holding_setting: str = ""  # the one to raise where its Q-values explode
     usual_bonus: str = "cvae"  # where none is asked for
     reward_scaling: str = "auto"  # where none is asked for: its paper's, see `normalise_rewards`
+    annealed: tuple[str, ...] = ()  # settings that fall to 0 as it goes on learning online; without any, it does not go on online
     columns: tuple[str, ...] = ()  # of its batches, besides those of `Batch`: see `tether.data.columns`
 
 

@@ -36,6 +36,7 @@ class SAC:
         usual_bonus="rnd-film",
         reward_scaling="none",
         holding_setting="bonus_weight_critic",
+        annealed=("bonus_weight_actor", "bonus_weight_critic"),
     )
 
     bonus_weight_actor: Amount = 1.0  # the paper's beta_1

@@ -36,7 +36,9 @@ ACTIVATIONS = ("tanh", "elu")
 class TD3:
     """Every knob of the agent; the paper's values."""
 
-    traits: ClassVar[AgentTraits] = AgentTraits(holding_setting="bonus_weight_critic")
+    traits: ClassVar[AgentTraits] = AgentTraits(
+        holding_setting="bonus_weight_critic", annealed=("bonus_weight_actor", "bonus_weight_critic")
+    )
 
     bonus_weight_actor: Amount = 5.0  # the paper's beta_a: 5 for locomotion, 10 for manipulation
     bonus_weight_critic: Amount = 1.0  # the paper's beta_c: 1 for locomotion, 10 for manipulation

@@ -29,7 +29,12 @@ from tether.types import Batch, Key, Metrics, Penalty
 class TD3BC:
     """Every knob of the agent; the paper's values."""
 
-    traits: ClassVar[AgentTraits] = AgentTraits(main_policy="online", usual_bonus="none", reward_scaling="none")
+    traits: ClassVar[AgentTraits] = AgentTraits(
+        main_policy="online",
+        usual_bonus="none",
+        reward_scaling="none",
+        annealed=("bonus_weight_actor", "bonus_weight_critic"),
+    )
 
     alpha: Amount = 2.5  # how much Q weighs against cloning
     bonus_weight_actor: Amount = 0.0  # in units of Q's mean size

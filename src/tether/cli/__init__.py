@@ -18,6 +18,7 @@ COMMANDS = {
     "train": "tether.cli.train:train",
     "sweep": "tether.cli.sweep:sweep",
     "sweep status": "tether.cli.sweep:status",
+    "finetune": "tether.cli.finetune:finetune",
     "evaluate": "tether.cli.evaluate:evaluate",
     "select": "tether.cli.select:select",
     "verdict": "tether.cli.verdict:verdict",

@@ -13,7 +13,7 @@ import numpy as np
 from tether.collection.as_needed import OnlineTraining
 from tether.collection.history import Evaluation, History
 from tether.collection.online import OnlineSettings, chooser, generator, spec_of
-from tether.collection.recording import Choose, Recorder, Recording, joined, noisy, uniform
+from tether.collection.recording import Choose, Recorder, Recording, joined, noisy, step_all, uniform
 from tether.data.files.writing import check_writable, write_d4rl
 from tether.environments.making import bare_id, make_environment
 from tether.environments.tasks import find_task
@@ -174,7 +174,7 @@ def _record(
     recorder = Recorder(environment, rows, seed=int(rng.integers(2**31)))
     with progress(title, rows, enabled=show_progress) as bar:
         while recorder.size < rows:
-            recorder.step(choose(recorder.observation))
+            step_all([recorder], choose)
             if recorder.size % 500 == 0:
                 bar.update(recorder.size)
         bar.update(rows)

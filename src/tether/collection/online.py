@@ -21,7 +21,7 @@ from tether.agents import critic_steps
 from tether.agents.dqn import DQN
 from tether.agents.td3 import TD3
 from tether.bonuses import FrozenBonus, NoBonus
-from tether.collection.recording import Choose, Recorder, Recording, noisy, uniform
+from tether.collection.recording import Choose, Recorder, Recording, noisy, step_all, uniform
 from tether.environments.making import action_limits, make_environment
 from tether.environments.vectors import environment_spec
 from tether.errors import TetherError
@@ -125,7 +125,7 @@ def run_block(
         explore = noisy(chooser(online_policy(settings, state, spec)), rng, settings.exploration_noise, spec)
         for at in range(start, start + CHUNK):
             choose = explore_uniformly if at < settings.warmup else explore
-            recorder.step(choose(recorder.observation))
+            step_all([recorder], choose)
         end = start + CHUNK
         replay.append(recorder.rows(start - step))
         if end > settings.warmup:
@@ -141,7 +141,7 @@ def run_block(
 
 
 def chooser(actor: Any) -> Choose:
-    return lambda observation: np.asarray(act(actor, observation[None, :]))[0]
+    return lambda observations: np.asarray(act(actor, observations))
 
 
 def generator(seed: int, purpose: str, *numbers: int) -> np.random.Generator:

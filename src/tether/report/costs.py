@@ -14,7 +14,9 @@ def cost_line(runs: Sequence[Run], sweeps: Sequence[SweepFacts] = ()) -> str:
     chosen = [f"{sweep.episodes:,} ({sweep.name}: by {sweep.chosen_by})" for sweep in sweeps if sweep.chosen_by]
     settings = " and ".join(chosen) or "0, as far as is recorded here"
     step = f"of the step 0 for last and last ten, {looked_at:,} for best"
-    return f"episodes in the environment that choices cost: {step}; of settings {settings}"
+    online = sum((run.result or {}).get("online", {}).get("environment_steps", 0) for run in runs)
+    learnt = f"; {online:,} steps in the environment were learnt from" if online else ""
+    return f"episodes in the environment that choices cost: {step}; of settings {settings}{learnt}"
 
 
 def _any_policy(run: Run) -> str | None:

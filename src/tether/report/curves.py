@@ -33,7 +33,7 @@ def curves_figure(runs: Sequence[Run], labels: Sequence[str] | None = None) -> F
     Above, on the left axis, the mean score of each evaluation with a band from its worst to its best episode (returns, if any
     of the runs has no reference scores) and the mean of the data's own episodes; on the right axis the mean bonus in the actor's
     (dashed) and the critic's (dotted) loss. Below, if any run has a critic, the mean Q-value and the largest that rewards in
-    [0, 1] allow.
+    [0, 1] allow. A line stands where a run of `tether finetune` went on from another.
     """
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
@@ -52,8 +52,13 @@ def curves_figure(runs: Sequence[Run], labels: Sequence[str] | None = None) -> F
         drawn = _draw_bonuses(panels[0], runs, colours if len(runs) > 1 else [GREY])
         if has_critic:
             _draw_values(panels[1], runs, colours)
+        starts = {run.config["start"]["step"] for run in runs if run.config.get("start")}
+        for panel in panels:
+            for step in starts:
+                panel.axvline(step, color=GREY, linewidth=1.2)
         label_steps(panels[-1])
         handles = [Line2D([], [], color=colour, label=label) for colour, label in zip(colours, labels, strict=True)]
+        handles += [Line2D([], [], color=GREY, linewidth=1.2, label="goes on from here")] if starts else []
         handles += [Line2D([], [], color=GREY, linestyle=BONUSES[name][1], label=name) for name in drawn]
         figure.legend(handles=handles, loc="outside upper center", ncols=3)
     return figure

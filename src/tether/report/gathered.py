@@ -95,7 +95,7 @@ def group_runs(runs: Sequence[Run]) -> tuple[Group, ...]:
     by_folder: dict[tuple[str, str], list[Run]] = {}
     for run in runs:
         by_folder.setdefault((_folder(run), _task(run)), []).append(run)
-    methods = {place: _method(found[0]) for place, found in by_folder.items()}
+    methods = {place: found[0].method for place, found in by_folder.items()}
     plain = len({(task, *methods[folder, task]) for folder, task in by_folder}) == len(by_folder)
     labels = dict(zip(by_folder, _without_shared_start([folder for folder, _ in by_folder]), strict=True))
     groups = []
@@ -195,10 +195,6 @@ def _folder(run: Run) -> str:
 def _task(run: Run) -> str:
     assert run.result is not None
     return str(run.result["dataset"]["name"])
-
-
-def _method(run: Run) -> tuple[str, str]:
-    return str(run.config.get("agent", {}).get("name")), str(run.config.get("bonus", {}).get("name"))
 
 
 def _short(label: str, task: str, method: str) -> str:

@@ -64,7 +64,7 @@ def collect_scores(
     found: dict[str, dict[str, dict[int, float]]] = {}
     places: dict[tuple[str, str, int], Run] = {}
     units = set()
-    for run, name in zip(runs, names or map(_method, runs), strict=True):
+    for run, name in zip(runs, names or ("-".join(run.method) for run in runs), strict=True):
         assert run.result is not None
         method, task, seed = name, str(run.result["dataset"]["name"]), int(run.config["seed"])
         row = run_row(method, run, policy)
@@ -166,11 +166,6 @@ def _round_step(rough: float) -> float:
     """The next of 1, 2, 5, 10, 20, … from `rough` on."""
     size = 10.0 ** np.floor(np.log10(rough)) if rough > 0 else 1.0
     return float(next(size * factor for factor in (1, 2, 5, 10) if size * factor >= rough * 0.999))
-
-
-def _method(run: Run) -> str:
-    agent, bonus = (str(run.config.get(part, {}).get("name")) for part in ("agent", "bonus"))
-    return f"{agent}-{bonus}"
 
 
 def _interval(point: np.ndarray, interval: np.ndarray) -> Interval:

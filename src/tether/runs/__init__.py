@@ -5,6 +5,7 @@ metrics.jsonl           one line an epoch, one an evaluation (raw returns): metr
 tensorboard/            the same for TensorBoard: tensorboard.py
 wandb/                  the same for Weights & Biases, where that is asked for: wandb.py
 checkpoint.safetensors  the state to go on from: checkpoint.py
+online/                 of a run that learns in an environment: what that gave, one file an epoch (tether.finetuning)
 policy.safetensors      the run's policy, to ship: tether.policies
 curves.png
 result.json             written last, and a folder that has it is a finished run: result.py

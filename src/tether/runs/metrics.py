@@ -31,6 +31,14 @@ class Sink(Protocol):
     def add(self, step: int, values: dict[str, float]) -> None: ...
 
 
+def write_records(folder: Path, records: Sequence[dict[str, Any]]) -> None:
+    """Lines that a run's metrics begin with: of the one that it goes on from. What a start before this one wrote is gone."""
+    with storage.replacing(folder / "metrics.jsonl") as temporary:
+        temporary.write_text("", encoding="utf-8")
+        for record in records:
+            storage.append_jsonl(temporary, record)
+
+
 class MetricsLog:
     """Appends to a run's `metrics.jsonl` and TensorBoard events. Lines past the step it starts from are dropped first.
 

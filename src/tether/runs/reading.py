@@ -33,6 +33,12 @@ class Run:
         return self.path.resolve().name
 
     @property
+    def method(self) -> tuple[str, str]:
+        """Agent and bonus. An agent that has learnt online is another: it must not stand under an offline one's name."""
+        agent, bonus = (str(self.config.get(part, {}).get("name")) for part in ("agent", "bonus"))
+        return f"{agent}+online" if self.config.get("online") else agent, bonus
+
+    @property
     def policy(self) -> str:
         """Which of the evaluated policies is the run's own."""
         return str((self.result or self.config.get("evaluation", {})).get("policy", ""))

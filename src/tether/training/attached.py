@@ -19,7 +19,7 @@ from tether.runs import checkpoint
 from tether.runs.checkpoint import Progress, RunState
 from tether.runs.metrics import MetricsLog, Promise
 from tether.training.interrupt import StopRequest
-from tether.training.lesson import Lesson, value_of
+from tether.training.lesson import AnyLesson, value_of
 from tether.training.loop import Epoch
 
 HEADLINE = {"critic/loss": "critic loss", "actor/bonus": "actor bonus", "critic/q": "Q"}
@@ -74,7 +74,7 @@ class Stopping:
 class Evaluations:
     """Every policy of the agent, in the same episodes, where an evaluation is due and has not been made."""
 
-    lesson: Lesson
+    lesson: AnyLesson
     evaluator: Evaluator
     log: MetricsLog
     bar: Bar

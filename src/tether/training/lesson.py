@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 import jax
 import numpy as np
@@ -23,6 +23,30 @@ from tether.training.sources import Rows
 from tether.types import Problem
 
 MOMENT_ROWS = 100_000  # of rows that are streamed: enough for an agent's moments of the observations
+
+
+class AnyLesson(Protocol):
+    """What a run needs of one: `Lesson` learns from a log, `tether.finetuning` has one that learns in an environment too."""
+
+    agent: Agent
+    dataset: Dataset
+    steps: int  # at which it ends
+    penalty: FrozenBonus
+
+    def fresh(self) -> Any:
+        """The agent's state before its first update."""
+
+    def epochs(self, state: Any, start: int, epoch_steps: int) -> Iterator[Epoch]:
+        """See `learn`."""
+
+    def policy(self, state: Any, name: str, step: int, env_id: str | None) -> Policy:
+        """One of the agent's policies, to ship. It is a copy: the state that it is part of is donated to the next epoch."""
+
+    def account(self) -> dict[str, Any]:
+        """What it has to say in the result."""
+
+    def close(self) -> None:
+        """Let go of what it holds."""
 
 
 class Lesson:
@@ -69,24 +93,32 @@ class Lesson:
         )
 
     def policy(self, state: Any, name: str, step: int, env_id: str | None) -> Policy:
-        """One of the agent's policies, to ship. It is a copy: the state that it is part of is donated to the next epoch."""
-        about: dict[str, Any] = {
-            "dataset": self.dataset.name,
-            "dataset_sha256": self.dataset.sha256,
-            "env_id": env_id,
-            "step": step,
-            "policy": name,
-        }
-        columns = imported_columns(self.dataset.provenance)
-        if columns is not None:  # without them nobody knows which number of an observation is which
-            about["columns"] = columns
-        parts = recorded_parts(self.dataset.provenance)
-        if parts is not None:
-            about["observation_parts"] = parts
-        return Policy(copy_of(self.agent.policies(state, self.penalty)[name]), self.dataset.spec, about)
+        return policy_of(self, state, name, step, env_id)
+
+    def account(self) -> dict[str, Any]:
+        return {}
 
     def close(self) -> None:
         self._rows.close()
+
+
+def policy_of(lesson: AnyLesson, state: Any, name: str, step: int, env_id: str | None) -> Policy:
+    """See `AnyLesson.policy`."""
+    dataset = lesson.dataset
+    about: dict[str, Any] = {
+        "dataset": dataset.name,
+        "dataset_sha256": dataset.sha256,
+        "env_id": env_id,
+        "step": step,
+        "policy": name,
+    }
+    columns = imported_columns(dataset.provenance)
+    if columns is not None:  # without them nobody knows which number of an observation is which
+        about["columns"] = columns
+    parts = recorded_parts(dataset.provenance)
+    if parts is not None:
+        about["observation_parts"] = parts
+    return Policy(copy_of(lesson.agent.policies(state, lesson.penalty)[name]), dataset.spec, about)
 
 
 def check_lesson(agent: Agent, dataset: Dataset, bonus: FittedBonus | None) -> None:

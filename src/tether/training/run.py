@@ -9,6 +9,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from tether import storage
 from tether.agents import check_actions
 from tether.config import RunConfig, to_json
@@ -20,7 +22,7 @@ from tether.progress import Bar, progress
 from tether.runs import checkpoint
 from tether.runs.identity import find_result, write_config
 from tether.runs.longer import make_longer
-from tether.runs.metrics import MetricsLog, Sink
+from tether.runs.metrics import MetricsLog, Sink, write_records
 from tether.runs.result import make_result
 from tether.runs.wandb import WandbRun, check_installed
 from tether.runtime.experience import blindness
@@ -29,7 +31,7 @@ from tether.training.divergence import check_finite
 from tether.training.familiarity import with_experience
 from tether.training.fit import FitReport, FittedBonus, cache_folder, fit_bonus, steps_done
 from tether.training.interrupt import StopRequest, stop_on_interrupt
-from tether.training.lesson import Lesson
+from tether.training.lesson import AnyLesson, Lesson
 from tether.training.loop import Epoch
 
 Say = Callable[[str], None]
@@ -46,6 +48,19 @@ class Materials:
     bonus: FittedBonus
     env_id: str | None  # None: not evaluated
     sinks: tuple[Sink, ...] = ()  # where metrics go besides the folder
+    beginning: Beginning | None = None  # None: from nothing
+
+
+@dataclass(frozen=True)
+class Beginning:
+    """Where a run goes on from, and what it keeps of that, where it is not from nothing (`tether.finetuning`)."""
+
+    reward_scale: RewardScale  # that the agent's values are in
+    bonus: FittedBonus | None = None  # None: fitted to the data
+    state: Any = None  # of the agent; None: a fresh one
+    step: int = 0
+    records: tuple[dict[str, Any], ...] = ()  # lines of metrics.jsonl until then
+    lesson: Callable[[Materials], AnyLesson] | None = None  # None: one from the data alone
 
 
 def run(
@@ -57,6 +72,7 @@ def run(
     on_disk: bool | None = None,
     wandb: str | None = None,
     extend: bool = False,
+    beginning: Beginning | None = None,
 ) -> dict[str, Any]:
     """Train to the end, or go on with what is in `folder`, and return the content of `result.json`.
 
@@ -78,7 +94,10 @@ def run(
     raw = open_dataset(data, on_disk, show)
     with storage.exclusive(folder), stop_on_interrupt() as stop, ExitStack() as stack:
         check_actions(config.agent, raw.spec)
-        dataset, reward_scale = normalise_rewards(raw, config.reward_scaling)
+        if beginning is None:
+            dataset, reward_scale = normalise_rewards(raw, config.reward_scaling)
+        else:
+            dataset, reward_scale = scaled(raw, beginning.reward_scale), beginning.reward_scale
         env_id = evaluation_environment(config, dataset)
         evaluator = None
         if env_id:
@@ -88,9 +107,17 @@ def run(
         # All that can be wrong has been found out: from here on the folder is this run's.
         write_config(folder, config, data.sha256)
         _say_scaling(config, raw, reward_scale, say)
-        bonus = _fit(config, dataset, stop, show, say)
+        kept = None if beginning is None else beginning.bonus
+        bonus = kept or _fit(config, dataset, stop, show, say)
         sinks = (stack.enter_context(closing(WandbRun(folder, wandb, to_json(config)))),) if wandb else ()
-        return _train(Materials(config, folder, dataset, reward_scale, bonus, env_id, sinks), evaluator, stop, began, show, say)
+        materials = Materials(config, folder, dataset, reward_scale, bonus, env_id, sinks, beginning)
+        return _train(materials, evaluator, stop, began, show, say)
+
+
+def scaled(dataset: Dataset, scale: RewardScale) -> Dataset:
+    """With rewards by a scale that is known already."""
+    reward = scale.apply(np.asarray(dataset.transitions.reward))
+    return replace(dataset, transitions=dataset.transitions._replace(reward=reward))
 
 
 def open_dataset(data: Located, on_disk: bool | None = None, show: bool = True) -> Dataset:
@@ -176,20 +203,24 @@ def _train(m: Materials, evaluator: Evaluator | None, stop: StopRequest, began: 
     known = checkpoint.Progress(config, m.dataset.sha256, m.dataset.spec, m.env_id)
     clock = EpochClock()
     with ExitStack() as stack:
-        lesson = Lesson(agent, m.dataset, m.bonus, config.seed, training.steps, training.reward_penalty)
+        beginning = m.beginning or Beginning(m.reward_scale)
+        lesson = (beginning.lesson or _lesson)(m)
         stack.enter_context(closing(lesson))
-        state, first_step = lesson.fresh(), 0
+        state, first_step = lesson.fresh(), beginning.step
         restored = checkpoint.load(m.folder, checkpoint.RunState(state, m.bonus.state, checkpoint.STEP), config, m.dataset.sha256)
         if restored is not None:
             (state, _, step), known = restored
             first_step = int(step)
             say(f"going on from step {first_step:,}")
+        elif beginning.state is not None:
+            state = beginning.state
+            write_records(m.folder, beginning.records)
         log = stack.enter_context(closing(MetricsLog(m.folder, first_step, m.env_id, m.sinks)))
         bar = stack.enter_context(progress(m.folder.name, training.steps, start=first_step, enabled=show))
         log.fit(m.bonus.report.history)
 
         checkpoints = Checkpoints(m.folder, m.bonus.state, known, training, stop, began)
-        checkpoints.saved = first_step or None
+        checkpoints.saved = None if restored is None else first_step
         attached: list[Callable[[Epoch], None]] = [
             lambda epoch: check_finite(epoch, agent, training.value_limit, m.folder.name, checkpoints.saved),
             Logging(log, bar),
@@ -204,11 +235,23 @@ def _train(m: Materials, evaluator: Evaluator | None, stop: StopRequest, began: 
         for epoch in clock.timed(lesson.epochs(state, first_step, config.epoch_steps)):
             for each in attached:
                 each(epoch)
-        return _finish(m, lesson, epoch, log, checkpoints.seconds(), clock.rate(config.epoch_steps), first_step, say)
+        return _finish(m, lesson, epoch, log, checkpoints.seconds(), clock.rate(config.epoch_steps), restored and first_step, say)
+
+
+def _lesson(m: Materials) -> AnyLesson:
+    training = m.config.training
+    return Lesson(m.config.agent, m.dataset, m.bonus, m.config.seed, training.steps, training.reward_penalty)
 
 
 def _finish(
-    m: Materials, lesson: Lesson, epoch: Epoch, log: MetricsLog, seconds: float, rate: float | None, first_step: int, say: Say
+    m: Materials,
+    lesson: AnyLesson,
+    epoch: Epoch,
+    log: MetricsLog,
+    seconds: float,
+    rate: float | None,
+    resumed: int | None,
+    say: Say,
 ) -> dict[str, Any]:
     from tether.report.curves import draw_curves
     from tether.runs.reading import read_run
@@ -221,6 +264,6 @@ def _finish(
         say(f"note: {blindness(policy.experience)}")
     result = make_result(m.config, m.dataset, m.reward_scale, m.bonus.report.summary(), log, m.env_id)
     draw_curves([replace(read_run(m.folder, m.env_id), result=result)], m.folder / "curves.png")
-    result |= {"wall_time_seconds": seconds, "updates_per_second": rate, "resumed_from_step": first_step or None}
+    result |= {"wall_time_seconds": seconds, "updates_per_second": rate, "resumed_from_step": resumed} | lesson.account()
     storage.write_json(m.folder / "result.json", result)
     return result

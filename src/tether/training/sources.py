@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from tether.data.selected import is_on_disk
-from tether.training.loop import draw_rows
+from tether.training.loop import draw_rows, epoch_keys
 from tether.types import Batch, Key, Spec, row_shapes
 
 BLOCK = 16_384  # rows gathered at once: all columns of a block before the next, so that its pages are still there
@@ -74,18 +74,40 @@ class Rows:
 
 
 class Replay:
-    """Rows that come one after the other, in room on the device for `capacity` of them; drawn from what is there so far."""
+    """Rows that come one after the other, in room on the device for `capacity` of them; drawn from what is there so far.
 
-    def __init__(self, capacity: int, spec: Spec) -> None:
+    With a log, the first rows of every batch are drawn from that: `log_share` of them, rounded.
+    """
+
+    def __init__(self, capacity: int, spec: Spec, log: Batch | None = None, log_share: float = 0.0) -> None:
         self.size = 0
-        self._rows = Batch(*(jnp.zeros((capacity, *shape)) for shape in row_shapes(spec)))
+        self._log_size, self._log_share = 0 if log is None else len(log.reward), log_share
+        self._rows = Batch(*(jnp.zeros((self._log_size + capacity, *shape)) for shape in row_shapes(spec)))
+        if log is not None:
+            self._rows = _insert(self._rows, log, 0)
 
     def append(self, rows: Batch) -> None:
-        self._rows = _insert(self._rows, rows, self.size)
+        self._rows = _insert(self._rows, rows, self._log_size + self.size)
         self.size += len(rows.reward)
 
     def draw(self, shape: tuple[int, ...], key: Key, step: int, stride: int, count: int) -> tuple[Batch, jax.Array]:
-        return self._rows, draw_rows(key, jnp.asarray(step, jnp.int32), count, stride, shape, self.size)
+        at = jnp.asarray(step, jnp.int32)
+        if not self._log_size:
+            return self._rows, draw_rows(key, at, count, stride, shape, self.size)
+        of_log = round(self._log_share * shape[-1])
+        return self._rows, draw_mixed(key, at, count, stride, shape, of_log, self._log_size, self.size)
+
+
+@partial(jax.jit, static_argnames=("count", "stride", "shape", "of_log"))
+def draw_mixed(
+    key: Key, step: jax.Array, count: int, stride: int, shape: tuple[int, ...], of_log: int, log_size: int, size: int
+) -> jax.Array:
+    """As `draw_rows`: `of_log` rows of each batch are of the first `log_size`, the others of the `size` behind those."""
+    first = jnp.arange(shape[-1]) < of_log
+    low, high = jnp.where(first, 0, log_size), jnp.where(first, log_size, log_size + size)
+    keys, _ = epoch_keys(key, step, count, stride)
+    low, high = (jnp.broadcast_to(bound, shape) for bound in (low, high))
+    return jax.vmap(lambda key: jax.random.randint(key, shape, low, high))(keys)
 
 
 @partial(jax.jit, donate_argnames="replay")

@@ -37,6 +37,8 @@ def runs_section(group: Group, name: str, others: Sequence[Group], policy: str |
 def command(group: Group) -> str:
     """With every setting spelt out, so that it says the same whatever later versions take for usual."""
     run = group.runs[0]
+    if run.config.get("online") or run.config.get("start"):
+        return "\n".join(_going_on(each.config) for each in group.runs)
     seeds = sorted(int(run.config.get("seed", 0)) for run in group.runs)
     words = ["tether", "train", "--dataset", str(run.config.get("dataset")), "--agent", group.agent, "--bonus", group.bonus]
     words += ["--seed", str(seeds[0])] if len(seeds) == 1 else ["--seeds", ",".join(map(str, seeds))]
@@ -45,6 +47,26 @@ def command(group: Group) -> str:
     if pairs:
         lines.append("    --set " + " \\\n        ".join(shlex.quote(pair) for pair in pairs))
     return " \\\n".join(lines)
+
+
+_FLAGS = {"anneal_steps": "anneal", "exploration_noise": "noise", "env_id": "env"}
+
+
+def _going_on(config: dict[str, Any]) -> str:
+    """The command of one run that went on from another; the run before it has its own."""
+    start, online = config.get("start") or {}, config.get("online")
+    words = ["tether", "finetune", start.get("run", "RUN"), "--seed", str(config.get("seed", 0))]
+    if online:
+        for key, value in online.items():
+            words += [f"--{_FLAGS.get(key, key).replace('_', '-')}", str(value)]
+        words += [] if start else ["--fresh"]
+    else:
+        steps = config.get("training", {}).get("steps", 0) - start.get("step", 0)
+        words += ["--log", str(start.get("log", "")).split(" + ")[-1], "--steps", str(steps)]
+    known = {key: value for key, value in settings(config) if key.partition(".")[0] in ("agent", "training", "evaluation")}
+    fixed = ("agent.name", "training.steps", "evaluation.env_id")
+    pairs = [shlex.quote(f"{key}={value}") for key, value in known.items() if key not in fixed and value != ""]
+    return " \\\n".join([shlex.join(words), "    --set " + " \\\n        ".join(pairs)])
 
 
 def settings(config: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
