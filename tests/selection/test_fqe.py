@@ -102,6 +102,12 @@ def test_targets_stay_within_what_rewards_can_add_up_to():
     assert epoch.metrics["fqe/cut_off"] > 0.5
 
 
+def test_a_value_at_the_very_bound_is_not_beyond_it():
+    # Between 1 and 6 the margin is 0.05.
+    wanted = jnp.array([0.94, 0.96, 6.0, 6.04, 6.06])
+    np.testing.assert_array_equal(fqe.beyond(wanted, 1.0, 6.0), [True, False, False, False, True])
+
+
 @pytest.mark.parametrize("size", [1, 5_000])
 def test_any_number_of_rows_is_asked(size: int):
     observation = np.random.default_rng(0).normal(size=(size, SPEC.observation_size)).astype(np.float32)

@@ -49,6 +49,17 @@ _Rows: Any = batch_type(("next_action", "member_weights"))  # (B, A); (B, member
 _ADAM = Optimiser(schedule="cosine")
 
 
+MARGIN = (
+    0.01  # of what rewards can add up to: a policy may be worth the very bound, as where every step costs and the best nothing
+)
+
+
+def beyond(wanted: jax.Array, low: jax.Array, high: jax.Array) -> jax.Array:
+    """Whether a target is farther beyond the bounds than errors of fitting explain."""
+    margin = MARGIN * (high - low)
+    return (wanted < low - margin) | (wanted > high + margin)
+
+
 class FittedQState(NamedTuple):
     critics: Critics  # of (Q - level) / unit
     target_critics: Critics
@@ -103,7 +114,11 @@ class FittedQ:
         loss, gradient = jax.value_and_grad(loss_of)(state.critics)
         critics, optimiser = _ADAM.step(state.critics, gradient, state.optimiser, self.learning_rate)
         targets = mix(state.target_critics, critics, self.target_mix)
-        metrics = {"fqe/loss": loss, "fqe/value": jnp.mean(target), "fqe/cut_off": jnp.mean(wanted != target)}
+        metrics = {
+            "fqe/loss": loss,
+            "fqe/value": jnp.mean(target),
+            "fqe/cut_off": jnp.mean(beyond(wanted, state.low, state.high)),
+        }
         return state._replace(critics=critics, target_critics=targets, optimiser=optimiser), metrics
 
     def value(self, state: FittedQState, observation: jax.Array, action: jax.Array) -> jax.Array:
