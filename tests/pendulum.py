@@ -56,18 +56,18 @@ def write_episodes(path: Path, reward: float | None = None, env_id: str | None =
 
 
 def small_config(dataset: Path, agent: str = "td3", bonus: str = "cvae", seed: int = 0, **changes: Any) -> RunConfig:
-    """The settings above with some changed: `training__steps=200`."""
+    """The paper's settings with those above and some more changed: `training__steps=200`."""
     overrides = SETTINGS | {name.replace("__", "."): value for name, value in changes.items()}
     if bonus == "none":
         overrides = {name: value for name, value in overrides.items() if not name.startswith("bonus.")}
-    return make_config(str(dataset), ENV_ID, agent, bonus, seed=seed, overrides=overrides)
+    return make_config(str(dataset), ENV_ID, agent, bonus, "paper", seed, overrides)
 
 
 def command(dataset: Path, folder: Path, **changes: Any) -> list[str]:
     """The arguments of `tether` that make the run of `small_config`."""
     settings = SETTINGS | {name.replace("__", "."): value for name, value in changes.items()}
     pairs = [f"{name}={value}" for name, value in settings.items()]
-    return ["train", "--dataset", str(dataset), "--run-dir", str(folder), "--set", *pairs]
+    return ["train", "--dataset", str(dataset), "--preset", "paper", "--run-dir", str(folder), "--set", *pairs]
 
 
 def quietly(config: RunConfig, folder: Path, say: Callable[[str], None] = lambda text: None) -> dict[str, Any]:

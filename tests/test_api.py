@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import gymnasium
 import jax
 import numpy as np
 import pytest
@@ -103,6 +104,18 @@ def test_policies_on_the_way_stay_usable(config: RunConfig, dataset: Dataset, bo
     np.testing.assert_array_equal(actions[-1], last(np.ones(9)))
 
 
+def test_a_callback_ends_the_training_and_its_policy_is_kept(config: RunConfig, dataset: Dataset, bonus: FittedBonus):
+    seen: list[Policy] = []
+
+    def stop(step: int, metrics: dict[str, float], policy: Policy) -> bool:
+        seen.append(policy)
+        return step == 200
+
+    policy = train(config, dataset, bonus, steps=1_000, on_epoch=stop)
+    assert (len(seen), policy.about["step"]) == (2, 200)
+    assert bits(policy) == bits(seen[-1])
+
+
 def test_seeds_and_policies_are_chosen(config: RunConfig, dataset: Dataset, bonus: FittedBonus):
     made = [train(config, dataset, bonus), train(config, dataset, bonus, seed=1), train(config, dataset, bonus, policy="ema")]
     assert len({tuple(bits(policy)) for policy in made}) == 3
@@ -162,9 +175,34 @@ def test_an_evaluation_has_raw_returns_and_scores_where_there_is_a_reference(fin
 def test_a_policy_without_an_environment_must_be_told_one(finished_run: Path):
     loaded = tether.load_policy(finished_run)
     policy = Policy(loaded.actor, loaded.spec)
-    with pytest.raises(TetherError, match=r"^the policy's dataset names no environment; give env_id$"):
+    with pytest.raises(TetherError, match=r"^the policy's dataset names no environment; give env$"):
         tether.evaluate(policy)
     assert len(tether.evaluate(policy, "InvertedDoublePendulum-v5", episodes=2)["returns"]) == 2
+
+
+def test_an_environment_may_be_an_object_or_registered_by_a_module(
+    finished_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    policy = tether.load_policy(finished_run)
+    by_id = tether.evaluate(policy, episodes=2)["returns"]
+    environment = gymnasium.make("InvertedDoublePendulum-v5")
+    found = tether.evaluate(policy, environment, episodes=2)
+    np.testing.assert_allclose(found["returns"], by_id, rtol=1e-3)  # one episode after the other: another size of the batch
+    assert found["env_id"] == "InvertedDoublePendulum-v5"
+    environment.close()
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "my_plants.py").write_text(
+        "import gymnasium\n"
+        "entry = 'gymnasium.envs.mujoco.inverted_double_pendulum_v5:InvertedDoublePendulumEnv'\n"
+        "gymnasium.register('MyPlant-v0', entry_point=entry, max_episode_steps=1000)\n"
+    )
+    own = tether.evaluate(policy, "my_plants:MyPlant-v0", episodes=2)
+    np.testing.assert_array_equal(own["returns"], by_id)
+    with pytest.raises(TetherError, match=r"no environment 'no_plants:X-v0': .*no_plants.py in the current folder"):
+        tether.evaluate(policy, "no_plants:X-v0")
+    strange = Policy(policy.actor, policy.spec, {"env_id": "my_plants:MyPlant-v0"})
+    with pytest.raises(TetherError, match="give it as env, and the module is run"):  # a file has no code run
+        tether.evaluate(strange)
 
 
 def test_a_policy_of_another_environment_is_refused(finished_run: Path):
@@ -194,8 +232,8 @@ def test_a_fit_is_taken_from_the_cache_or_made_without_one(config: RunConfig, da
         (tether.TD3(batch_size=2.5), "agent.batch_size is 2.5; it takes a whole number"),  # type: ignore[arg-type]
         (tether.TD3(discount="0.9"), "agent.discount is '0.9'; it takes a number"),  # type: ignore[arg-type]
         (
-            tether.TD3(hidden_sizes=(256, 256, 256)),  # type: ignore[arg-type]
-            "agent.hidden_sizes is (256, 256, 256); it takes a tuple of 2 numbers, such as (256, 256)",
+            tether.TD3(hidden_sizes=(256, "256")),  # type: ignore[arg-type]
+            "agent.hidden_sizes is (256, '256'); it takes a tuple of numbers, such as (256, 256)",
         ),
         (tether.DQN(hidden_sizes=[8]), "agent.hidden_sizes is [8]; it takes a tuple of numbers, such as (256, 256)"),  # type: ignore[arg-type]
         (tether.DQN(hidden_sizes=()), "agent.hidden_sizes is (); it takes a tuple of numbers, such as (256, 256)"),

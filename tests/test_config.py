@@ -7,6 +7,7 @@ import json
 import math
 import re
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
@@ -15,8 +16,10 @@ from tether import BC, CVAE, TD3
 from tether import config as configs
 from tether.agents import AGENTS
 from tether.bonuses import BONUSES, NoBonus
-from tether.config import EvaluationConfig, RunConfig, TrainingConfig, make_config
+from tether.config import EvaluationConfig, RunConfig, TrainingConfig
 from tether.errors import TetherError
+
+make_config = partial(configs.make_config, preset="paper")
 
 
 def weights(env_id: str | None, **overrides: Any) -> tuple[float, float]:
@@ -41,6 +44,11 @@ def test_the_preset_of_the_paper_is_the_papers():
     assert (config.agent, config.bonus) == (TD3(), CVAE())
     assert isinstance(config.bonus, CVAE)
     assert (config.bonus.steps, config.bonus.hidden_sizes, config.bonus.latent_size) == (50_000, (750, 750), 12)
+
+
+def test_ours_is_the_default():
+    assert configs.make_config("some.hdf5") == make_config("some.hdf5", preset="tether")
+    assert configs.make_config("some.hdf5").training.steps == 60_000
 
 
 def test_the_quick_preset_shortens_the_training_and_not_the_fit():
@@ -200,7 +208,9 @@ def test_an_update_that_does_not_divide_an_epoch_is_refused():
 )
 def test_a_config_comes_back_from_json_as_it_was(agent: str, bonus: str):
     config = replace(
-        make_config("some.hdf5", "AdroitHandPen-v1", agent, bonus, "quick", seed=3, overrides={"training.value_limit": "inf"}),
+        make_config(
+            "some.hdf5", "AdroitHandPen-v1", agent, bonus, preset="quick", seed=3, overrides={"training.value_limit": "inf"}
+        ),
         evaluation=EvaluationConfig(episodes=3, policy="online", env_id="none"),
     )
     text = json.dumps(configs.to_json(config))
@@ -347,5 +357,5 @@ def test_the_scaling_of_a_config_without_a_version_is_what_it_was(agent: str, sc
 
 def test_a_config_of_a_later_version_is_refused():
     plain = configs.to_json(make_config("some.hdf5"))
-    with pytest.raises(TetherError, match=r"^the config is of version 3, this Tether knows those up to 2; use a newer Tether$"):
-        configs.from_json(plain | {"version": 3})
+    with pytest.raises(TetherError, match=r"^the config is of version 4, this Tether knows those up to 3; use a newer Tether$"):
+        configs.from_json(plain | {"version": 4})

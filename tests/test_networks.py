@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -129,3 +130,10 @@ def test_fresh_critics_differ_from_each_other():
     values = critics(jnp.ones((4, 3)), jnp.ones((4, 2)))
     assert values.shape == (2, 4)
     assert abs(float(values[0, 0] - values[1, 0])) > 1e-3
+
+
+def test_a_network_has_any_number_of_hidden_layers_and_the_last_activation_is_that_of_the_rest():
+    for sizes, expected in (((4,), ("tanh",)), ((4, 5, 6), ("tanh", "elu", "elu"))):
+        made = partial(make_mlp, inputs=2, layers=Layers(sizes, ("tanh", "elu")), outputs=3)
+        assert jax.eval_shape(made, jax.random.key(0)).activations == (*expected, "none")
+        assert jax.eval_shape(lambda key, made=made: made(key)(jnp.zeros((1, 2))), jax.random.key(0)).shape == (1, 3)

@@ -30,7 +30,7 @@ def test_quick_is_the_paper_s_and_shorter():
 def test_ours_takes_nothing_from_the_paper_s():
     found = settings("tether", "td3", HOPPER, usual_bonus("tether", "td3"))
     assert found == settings("tether", "td3", PEN, "density") == settings("tether", "td3", None, "density")  # one set of weights
-    assert (found["agent.bonus_weight_actor"], found["training.reward_scaling"]) == (0.03, "divide")
+    assert (found["agent.bonus_weight_actor"], found["training.reward_scaling"]) == (0.1, "divide")
     assert found["bonus.components"] == 5
     with_cvae = settings("tether", "td3", HOPPER, bonus="cvae")
     assert (with_cvae["agent.bonus_weight_actor"], with_cvae["bonus.measure"]) == (0.15, "bound")
@@ -44,9 +44,9 @@ def test_a_preset_may_have_another_usual_bonus_than_the_agent():
 
 
 def test_ours_says_its_weights_and_whom_they_were_chosen_for():
-    weights = "agent.bonus_weight_actor 0.03 and agent.bonus_weight_critic 0: the preset's, chosen on locomotion"
-    assert explanations("tether", "td3", "density", HOPPER, {}) == explanations("tether", "td3", "density", None, {}) == [weights]
-    assert explanations("tether", "td3", "cvae", HOPPER, {}) == [weights.replace("0.03", "0.15")]
+    weights = "agent.bonus_weight_actor 0.1 and agent.bonus_weight_critic 0: the preset's, chosen on locomotion"
+    assert explanations("tether", "td3", "density", HOPPER, {}) == explanations("tether", "td3", "density", None, {}) == []
+    assert explanations("tether", "td3", "cvae", HOPPER, {}) == []  # which has a weight of its own
     first, second = explanations("tether", "td3", "rnd", HOPPER, {})
     assert first == weights
     assert second.startswith("they were chosen for density")

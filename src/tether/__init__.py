@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from tether.data.transforms import concatenate, filter_by_return, split_episodes, subsample
     from tether.errors import TetherError
     from tether.policies import Policy, load_policy
+    from tether.selection.commands import select, verdict
     from tether.types import Batch, Spec
 
 __all__ = [
@@ -43,9 +44,11 @@ __all__ = [
     "register_agent",
     "register_bonus",
     "save_dataset",
+    "select",
     "split_episodes",
     "subsample",
     "train",
+    "verdict",
 ]
 _HOMES = {
     "tether.api": ("evaluate", "fit", "register_agent", "register_bonus", "train"),
@@ -55,6 +58,7 @@ _HOMES = {
     "tether.data.transforms": ("concatenate", "filter_by_return", "split_episodes", "subsample"),
     "tether.errors": ("TetherError",),
     "tether.policies": ("Policy", "load_policy"),
+    "tether.selection.commands": ("select", "verdict"),
     "tether.types": ("Batch", "Spec"),
 }
 _ADDRESSES = {name: f"{module}:{name}" for module, names in _HOMES.items() for name in names}

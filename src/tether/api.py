@@ -9,6 +9,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import gymnasium
 import numpy as np
 
 from tether import settings
@@ -20,6 +21,7 @@ from tether.data.rewards import normalise_rewards, order_kept, scaling_warning
 from tether.environments.scores import normalised_score
 from tether.errors import TetherError
 from tether.evaluation.rollout import evaluate as run_episodes
+from tether.evaluation.rollout import name_of
 from tether.extending import register
 from tether.policies import Policy, act
 from tether.progress import progress
@@ -28,7 +30,7 @@ from tether.training.familiarity import with_experience
 from tether.training.fit import FittedBonus, cache_folder, fit_bonus
 from tether.training.lesson import Lesson, check_lesson
 
-OnEpoch = Callable[[int, dict[str, float], Policy], None]  # step, mean metrics, the policy as it is now
+OnEpoch = Callable[[int, dict[str, float], Policy], bool | None]  # step, mean metrics, the policy as it is now; True: stop
 
 
 def register_agent(name: str, kind: type) -> None:
@@ -68,8 +70,9 @@ def train(
 
     Rewards are scaled here, in the agent's own way unless `reward_scaling` says `range` or `divide`
     (`tether.data.rewards.normalise_rewards`); give the dataset as it was loaded. `policy` is one of the agent's, its main one
-    if not given. `on_epoch` is called every `epoch_steps` steps, for one's own metrics or evaluations. With a bonus,
-    the policy can say how familiar an observation is (`Policy.act`).
+    if not given. `on_epoch` is called every `epoch_steps` steps, for one's own metrics or evaluations; where it returns True,
+    training ends there and the policy is the one that it was given. With a bonus, the policy can say how familiar an
+    observation is (`Policy.act`).
     """
     _check_part(agent, "agent", AGENTS)
     _check_dataset(dataset)
@@ -97,8 +100,8 @@ def train(
             bar.update(epoch.step, **epoch.metrics)
             if on_epoch is not None or epoch.step == steps:
                 found = lesson.policy(epoch.state, name, epoch.step, dataset.env_id)
-            if on_epoch is not None:
-                on_epoch(epoch.step, epoch.metrics, found)
+            if on_epoch is not None and on_epoch(epoch.step, epoch.metrics, found):
+                break
     return with_experience(found, bonus, dataset)
 
 
@@ -121,14 +124,28 @@ def _check_dataset(dataset: Any) -> None:
 
 
 def evaluate(
-    policy: Policy, env_id: str | None = None, *, episodes: int = 10, seed: int = EvaluationConfig.seed
+    policy: Policy,
+    env: str | gymnasium.Env | None = None,
+    *,
+    env_id: str | None = None,
+    episodes: int = 10,
+    seed: int = EvaluationConfig.seed,
 ) -> dict[str, Any]:
-    """Episodes of the policy in the real environment: raw returns, lengths, and normalised scores where a reference is known."""
-    env_id = env_id or policy.about.get("env_id")
-    if env_id is None:
-        raise TetherError("the policy's dataset names no environment; give env_id")
+    """Episodes of the policy in the real environment: raw returns, lengths, and normalised scores where a reference is known.
+
+    `env` is an environment, its id, or `module:ID` for one that the module registers (`env_id` is the same by its former name);
+    without it, the one that the policy's dataset names.
+    """
+    env = env if env is not None else env_id
+    if env is None:
+        env = policy.about.get("env_id")
+        if env is None:
+            raise TetherError("the policy's dataset names no environment; give env")
+        if ":" in env:  # a file of somebody else's must not have code run
+            raise TetherError(f"the policy names the environment {env!r} of a module; give it as env, and the module is run")
+    env_id = env if isinstance(env, str) else name_of(env)
     acting = lambda observation: np.asarray(act(policy.actor, observation))  # noqa: E731
-    results = run_episodes(acting, policy.spec, env_id, episodes, seed, policy.about.get("observation_parts"))
+    results = run_episodes(acting, policy.spec, env, episodes, seed, policy.about.get("observation_parts"))
     scores = normalised_score(results.returns, env_id)
     return {
         "env_id": env_id,

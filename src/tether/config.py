@@ -102,7 +102,8 @@ class RunConfig:
 REGISTRIES = {"agent": AGENTS, "bonus": BONUSES}
 SECTIONS = ("agent", "bonus", "training", "evaluation")
 GOING_ON = {"start": StartConfig, "online": OnlineConfig}  # sections that only runs of `tether finetune` have
-VERSION = 2  # of a config in a file; none is 1, where td3's reward_scaling "auto" was what "range" is now
+# Of a config in a file. None is 1, where td3's reward_scaling "auto" was what "range" is now; 3 means the same as 2.
+VERSION = 3
 
 
 def make_config(

@@ -10,6 +10,8 @@ import os
 import re
 import sys
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.metadata import entry_points
 from typing import Any
 
@@ -46,21 +48,29 @@ def add_installed(parts: dict[str, type[Any]], what: str) -> dict[str, type[Any]
 def at_address(address: str, what: str) -> type[Any]:
     """What stands at `module:Class`, in an installed module or in one of the current folder."""
     module = address.partition(":")[0]
-    here = os.getcwd()
-    added = here not in sys.path
-    if added:  # a command that is installed does not look there by itself
-        sys.path.append(here)
     try:
-        kind = load(address)
+        with modules_of_the_folder():
+            kind = load(address)
     except (ImportError, AttributeError, ValueError) as error:
         raise TetherError(
             f"no {what} {address!r}: {error}; {module} must be an installed module, or {module}.py in the current folder"
         ) from error
+    _check(kind, what)
+    return kind
+
+
+@contextmanager
+def modules_of_the_folder() -> Iterator[None]:
+    """Modules of the current folder can be imported too: a command that is installed does not look there by itself."""
+    here = os.getcwd()
+    added = here not in sys.path
+    if added:
+        sys.path.append(here)
+    try:
+        yield
     finally:
         if added:
             sys.path.remove(here)
-    _check(kind, what)
-    return kind
 
 
 def address_of(kind: type, what: str) -> str:

@@ -105,7 +105,7 @@ class Layers(NamedTuple):
     """The hidden layers of a network."""
 
     sizes: tuple[int, ...]
-    activations: tuple[str, ...] | None = None  # of each; None: relu
+    activations: tuple[str, ...] | None = None  # of each, the last also of all after it; None: relu
     norm: Norm = "none"
     scaler: Scaler | None = None  # of observations, which come first among the inputs
 
@@ -121,7 +121,8 @@ def make_mlp(key: Key, inputs: int, layers: Layers, outputs: int, last: str = "n
         biases.append(jax.random.uniform(key_bias, (after,), minval=-bound, maxval=bound))
     norm = fresh_norm(sizes[1]) if layers.norm == "first" else None
     norms = tuple(map(fresh_norm, layers.sizes)) if layers.norm == "every" else ()
-    activations = ("relu",) * len(layers.sizes) if layers.activations is None else layers.activations
+    given = layers.activations or ("relu",)
+    activations = tuple(given[min(layer, len(given) - 1)] for layer in range(len(layers.sizes)))
     # A copy: a donated state must not hold the same buffer twice, and an agent has several networks.
     return MLP(tuple(weights), tuple(biases), norm, (*activations, last), jax.tree.map(jnp.copy, layers.scaler), norms)
 

@@ -10,7 +10,7 @@ from tether.environments.tasks import Task
 from tether.settings import choose
 
 ANY = "any"
-PRESETS = ("paper", "quick", "tether")  # the first is the default
+PRESETS = ("tether", "paper", "quick")  # the first is the default
 THE_PAPER_S = ("paper", "quick")
 
 
@@ -30,7 +30,7 @@ USUAL_BONUS = {("tether", "td3"): "density"}  # by preset and agent; for others 
 WEIGHTS = {"agent.bonus_weight_actor", "agent.bonus_weight_critic"}
 
 RULES = (
-    # The paper's map, to which its weights belong; a run warns of it.
+    # The paper's map, to which its weights belong; a run warns of it where it turns the order of episodes round.
     Rule({"training.reward_scaling": "range"}, agent="td3", preset=THE_PAPER_S),
     Rule({"training.steps": 50_000}, preset="quick"),  # the bonus keeps its whole fit
     Rule(
@@ -63,7 +63,7 @@ RULES = (
     Rule({"training.steps": 60_000}, preset="tether"),
     Rule(
         {
-            "agent.bonus_weight_actor": 0.03,  # in units of Q's mean size, by which Q is divided, for a nat
+            "agent.bonus_weight_actor": 0.1,  # in units of Q's mean size, by which Q is divided, for a nat
             "agent.bonus_weight_critic": 0.0,  # charged there, living costs, and policies learn to fall
             "agent.discount": 0.995,  # at 0.99 a fall in 300 steps is worth next to nothing
             "agent.normalise_q": True,
@@ -116,18 +116,18 @@ def _admits(wanted: str | tuple[str, ...], value: str | None) -> bool:
 
 
 def explanations(preset: str, agent: str, bonus: str, task: Task | None, overrides: dict[str, Any]) -> list[str]:
-    """What a rule has set because of the task or the bonus, in words, unless the user has set some of it."""
+    """Weights that a rule has set because of the task, or for another bonus, in words, unless the user has set some of them."""
     rules = [rule for rule in rules_for(preset, agent, bonus, task) if rule.settings.keys() & WEIGHTS]
     if bonus == "none" or not rules or overrides.keys() & WEIGHTS:
         return []
     weights = {name: value for rule in rules for name, value in rule.settings.items() if name in WEIGHTS}
     values = " and ".join(f"{name} {value:g}" for name, value in weights.items())
-    deciding = rules[-1]
+    deciding, said = rules[-1], []
     if task is not None and deciding.group != ANY:
-        said = [f"{values}: the paper's for {task.group} such as {task.name}"]
-    else:
-        said = [f"{values}: the preset's, chosen on locomotion"]
+        said.append(f"{values}: the paper's for {task.group} such as {task.name}")
     if deciding.chosen_with not in (ANY, bonus):
+        if not said:
+            said.append(f"{values}: the preset's, chosen on locomotion")
         said.append(
             f"they were chosen for {deciding.chosen_with}; `tether bonus DATASET` tells what to multiply them by for others"
         )

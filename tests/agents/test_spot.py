@@ -29,5 +29,5 @@ def test_its_cvae_is_the_paper_s_and_others_stay_as_they_are():
     bonus = make_config("some.hdf5", agent="spot").bonus
     assert (bonus.measure, bonus.reduction, bonus.latent_size, bonus.steps) == ("bound", "mean", 0, 100_000)
     assert bonus.normalise_observations
-    assert make_config("some.hdf5", agent="td3").bonus.measure == "reconstruction"
+    assert make_config("some.hdf5", agent="td3", preset="paper").bonus.measure == "reconstruction"
     assert make_config("some.hdf5", agent="spot", bonus="rnd").bonus.steps == 1_000

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import re
 import runpy
@@ -38,11 +40,21 @@ def documented() -> list[str]:
     return shlex.split(command.group(1).replace("\\\n", " "))
 
 
-def test_the_documented_import_works(logs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "logs").symlink_to(logs)
-    assert main(documented()) == 0
-    shown = capsys.readouterr().out
+@pytest.fixture(scope="module")
+def bench(logs: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """The folder that the documented import was made in, and what it said. Once for all tests: it draws a page."""
+    folder = tmp_path_factory.mktemp("bench")
+    (folder / "logs").symlink_to(logs)
+    said = io.StringIO()
+    with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(said):
+        patch.chdir(folder)
+        assert main(documented()) == 0
+    return folder, said.getvalue()
+
+
+def test_the_documented_import_works(bench: tuple[Path, str], monkeypatch: pytest.MonkeyPatch, capsys):
+    folder, shown = bench
+    monkeypatch.chdir(folder)
     # In each shift: three rows of a sensor that dropped out, twenty rows written twice, a pause in one run.
     for text in ("6 incomplete rows dropped", "40 rows repeat", "2 gaps in time", "N m", "bench.report.md"):
         assert text in shown
@@ -52,30 +64,25 @@ def test_the_documented_import_works(logs: Path, tmp_path: Path, monkeypatch: py
     assert dataset.size == 12 * 200 - 6 - 16
     assert (dataset.spec.action_low, dataset.env_id) == ((-2.0,), "Pendulum-v1")
     assert np.abs(dataset.transitions.action).max() <= 2.0
-    assert (tmp_path / "bench.report.png").read_bytes().startswith(b"\x89PNG")
+    assert (folder / "bench.report.png").read_bytes().startswith(b"\x89PNG")
     assert main(["data", "info", "bench.hdf5", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["provenance"]["operation"] == "import"
 
 
-def test_the_successors_are_what_the_pendulum_did(logs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_the_successors_are_what_the_pendulum_did(bench: tuple[Path, str]):
     """Every transition obeys Pendulum-v1's equations: no two rows stand beside each other that were not."""
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "logs").symlink_to(logs)
-    assert main(documented()) == 0
-    rows = load_dataset("bench.hdf5").transitions
+    rows = load_dataset(bench[0] / "bench.hdf5").transitions
     angle, speed, torque = np.arctan2(rows.observation[:, 1], rows.observation[:, 0]), rows.observation[:, 2], rows.action[:, 0]
     expected = np.clip(speed + (15.0 * np.sin(angle) + 3.0 * torque) * 0.05, -8.0, 8.0)  # g = 10, m = l = 1, dt = 0.05
     np.testing.assert_allclose(rows.next_observation[:, 2], expected, atol=1e-4)
 
 
-def test_a_policy_knows_its_columns_and_their_units(logs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_policy_knows_its_columns_and_their_units(bench: tuple[Path, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """Trained on a part of an import, its actions are torques, and its file says which number of an observation is which."""
     import tether
 
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "logs").symlink_to(logs)
-    assert main(documented()) == 0
-    assert main(["data", "filter", "bench.hdf5", "--best-share", "0.5", "--out", "best.hdf5"]) == 0
+    assert main(["data", "filter", str(bench[0] / "bench.hdf5"), "--best-share", "0.5", "--out", "best.hdf5"]) == 0
     agent = tether.BC(hidden_sizes=(8, 8), batch_size=16)
     policy = tether.train(agent, tether.load_dataset("best.hdf5"), steps=2, epoch_steps=2)
     policy.save("policy.safetensors")

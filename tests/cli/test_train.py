@@ -72,8 +72,8 @@ def test_flags_and_settings_win_over_the_preset(pendulum_file: Path, capsys: pyt
 
 
 @pytest.mark.parametrize("also", [[], ["--set", "evaluation.env_id=none"], ["--set", "evaluation.env_id=AdroitHandPen-v1"]])
-def test_the_datas_task_decides_the_bonus_weights(pen_file: Path, also: list[str], capsys: pytest.CaptureFixture[str]):
-    shown = settings_shown(["train", "--dataset", str(pen_file), *also], capsys)
+def test_the_datas_task_decides_the_paper_s_bonus_weights(pen_file: Path, also: list[str], capsys: pytest.CaptureFixture[str]):
+    shown = settings_shown(["train", "--dataset", str(pen_file), "--preset", "paper", *also], capsys)
     assert (shown["agent.bonus_weight_actor"], shown["agent.bonus_weight_critic"]) == ("10.0", "10.0")
 
 
@@ -93,7 +93,7 @@ def test_weights_that_were_chosen_for_another_bonus_are_said_to_be(
 
     def said(bonus: str, *arguments: str) -> list[str]:
         with pytest.raises(Stop):
-            cli.main(["train", "--dataset", str(pen_file), "--bonus", bonus, *arguments])
+            cli.main(["train", "--dataset", str(pen_file), "--preset", "paper", "--bonus", bonus, *arguments])
         return capsys.readouterr().out.splitlines()
 
     paper = "agent.bonus_weight_actor 10 and agent.bonus_weight_critic 10: the paper's for manipulation such as pen"
@@ -141,7 +141,16 @@ def test_data_without_an_environment_is_not_evaluated_and_that_is_said(
     assert cli.main(arguments) == 0
     last = capsys.readouterr().out.splitlines()[-1]
     assert last == "not evaluated: there is no environment to do it in; name one with --set evaluation.env_id=ENV_ID"
-    assert (tmp_path / "runs" / "log-bc-none-s0" / "result.json").exists()
+    run = tmp_path / "runs" / "log-bc-none-s0"
+    assert (run / "result.json").exists()
+    # Too short a run to be judged unasked; one that is not, and was, says again what was found.
+    assert not (run / "verdict.json").exists()
+    (run / "verdict.json").write_text('{"advice": "do not use this policy", "findings": [["against", "it is a test"]]}')
+    monkeypatch.setattr("tether.cli.train.LEAST_TO_JUDGE", 100)
+    assert cli.main(arguments) == 0
+    assert capsys.readouterr().out.endswith("without a simulator: do not use this policy\n  - it is a test\n")
+    assert cli.main([*arguments, "--verdict", "no"]) == 0
+    assert "do not use" not in capsys.readouterr().out
 
 
 # Mistakes

@@ -108,7 +108,7 @@ def test_a_file_put_there_by_hand_is_found(shared_data, folder, name, file, env_
     shutil.copy(shared_data / "d4rl_excerpts" / f"{file}.hdf5", folder / f"{bare}.hdf5")
     dataset = load_dataset(name)
     assert (dataset.name, dataset.env_id) == (bare, env_id)
-    agent = make_config(name, dataset.env_id).agent
+    agent = make_config(name, dataset.env_id, preset="paper").agent
     assert (agent.bonus_weight_actor, agent.bonus_weight_critic) == weights
 
 

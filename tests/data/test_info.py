@@ -31,12 +31,12 @@ def test_describe(write_hdf5):
     assert facts["reward"] == {"min": 1.0, "max": 3.0, "constant": False}
     assert (facts["notes"]["rows_dropped"], facts["notes"]["action_entries_clipped"]) == (1, 0)
     assert facts["normalised_score"] is None
-    # Rewards 1, 2 and 3 become 0, 0.5 and 1: the first episode is worth 0 + 0.99 x 0.5, the second 1.
+    # Rewards 1, 2 and 3 become 1/3, 2/3 and 1: the first episode is worth (1 + 0.99 x 2) / 3, the second 1.
     assert facts["discounted_return"] == {
-        "mean": pytest.approx((0.495 + 1) / 2),
-        "std": pytest.approx((1 - 0.495) / 2),
+        "mean": pytest.approx((2.98 / 3 + 1) / 2),
+        "std": pytest.approx((1 - 2.98 / 3) / 2, rel=1e-4),
         "discount": 0.99,
-        "scaling": "range",
+        "scaling": "divide",
     }
     # One episode of 1, 2 terminates, one of 3 goes on for ever: the second is worth more before and after.
     assert facts["reward_scaling"]["auto"] == "divide"

@@ -73,9 +73,10 @@ def test_columns_find_their_roles_in_natural_order(write_csv: WriteCsv):
 
 
 def test_columns_are_in_the_order_in_which_they_are_asked_for(write_csv: WriteCsv):
-    imported = read(write_csv(), observation=("obs_10", "obs_*", "!obs_1"), env_id="Pendulum-v1")
-    np.testing.assert_allclose(imported.rows.observation[0], [10, 2])
-    assert "Pendulum-v1 has its observations in this order: obs_10, obs_2" in imported.assumptions
+    imported = read(write_csv(), observation=("obs_10", "obs_*"), env_id="Pendulum-v1")
+    np.testing.assert_allclose(imported.rows.observation[0], [10, 1, 2])
+    assert "Pendulum-v1 has its observations in this order: obs_10, obs_1, obs_2" in imported.assumptions
+    np.testing.assert_allclose(read(write_csv(), observation=("obs_*", "!obs_1")).rows.observation[0], [2, 10])
 
 
 def test_the_file_that_is_written_reads_as_transitions(write_csv: WriteCsv, tmp_path: Path):
@@ -223,7 +224,7 @@ def test_bounds_are_given_or_measured_and_units_stay(write_csv: WriteCsv):
     np.testing.assert_allclose(measured.rows.action[:, 0], [0.5, -0.5, 0.0, 0.25, -0.25])
     np.testing.assert_allclose(measured.attributes["action_low"], [-0.51], rtol=1e-6)  # a hundredth of the range of 1
     np.testing.assert_allclose(measured.attributes["action_high"], [0.51], rtol=1e-6)
-    np.testing.assert_allclose(read(write_csv(), env_id="InvertedPendulum-v5").attributes["action_low"], [-3.0])
+    np.testing.assert_allclose(read(write_csv(), env_id="Pendulum-v1").attributes["action_low"], [-2.0])
     tiny = [row.replace(",0.5,", ",1e-6,").replace(",-0.5,", ",2e-6,") for row in ROWS[:2]]
     np.testing.assert_allclose(read(write_csv(tiny)).attributes["action_high"], [2.01e-6], rtol=1e-4)
 
@@ -246,11 +247,14 @@ def test_bounds_are_given_or_measured_and_units_stay(write_csv: WriteCsv):
         ({"observation": ("obs_*", "!obs_*")}, "--observation obs_* !obs_* leaves no column"),
         (
             {"observation": ("obs_*", "run"), "episode": None},
-            "log.csv: column 'run' has type string, expected numbers (the first is 'a')",
+            "log.csv: column 'run' is 'a' in row 1, expected a number",
         ),
-        ({"terminated": "obs_1", "observation": ("obs_2",)}, "log.csv: column 'obs_1' is 1.1 in row 2, expected 0 or 1"),
-        ({"max_gap": 1.0, "time": None}, "--max-gap is a length of time"),
+        ({"terminated": "obs_1", "observation": ("obs_2",)}, "log.csv: column 'obs_1' is '1.1' in row 2, expected 0 or 1"),
+        ({"max_gap": 1.0, "time": None}, "--max-gap is about time, and no --time"),
         ({"env_id": "os:system"}, "--env-id is 'os:system'"),
+        ({"env_id": "Pendulun-v1"}, "--env-id Pendulun-v1: no environment 'Pendulun-v1' in Gymnasium; did you mean Pendulum-v1"),
+        ({"env_id": "MountainCarContinuous-v0"}, "has observations of 2 numbers, the log has 3"),
+        ({"env_id": "CartPole-v1", "observation": ("obs_*", "cut"), "truncated": None}, "expected one of 0, 1"),
     ],
 )
 def test_what_does_not_fit_is_said(write_csv: WriteCsv, options: dict, said: str):
@@ -264,7 +268,7 @@ def test_every_file_must_have_the_same_columns(write_csv: WriteCsv):
     more = write_csv(["b,0,1,2,3,4,5,0,0,1"], "three.csv", HEADER + ",obs_11")
     assert message(first, more) == "three.csv: --observation matches 'obs_11' too, which one.csv does not have"
     words = write_csv(["b,0,1,2,low,4,5,0,0"], "four.csv")
-    assert message(first, words).startswith("four.csv: column 'obs_10' has type string, expected numbers")
+    assert message(first, words) == "four.csv: column 'obs_10' is 'low' in row 1, expected a number"
 
 
 def test_units_come_from_metadata_or_brackets(tmp_path: Path):
@@ -284,7 +288,7 @@ def test_units_come_from_metadata_or_brackets(tmp_path: Path):
 
 def test_files_that_cannot_be_read_are_named(tmp_path: Path, write_csv: WriteCsv):
     for name in ("log.parquet", "log.npz", "bent.csv"):
-        (tmp_path / name).write_bytes(b"a,b\n1\n\x00\xff" if name == "bent.csv" else b"not a table")
+        (tmp_path / name).write_bytes(HEADER.encode() + b"\na,0.0,1\n\x00\xff" if name == "bent.csv" else b"not a table")
         assert message(tmp_path / name).startswith(f"{name}: cannot be read")
     (tmp_path / "empty.csv").write_text("")
     assert message(tmp_path / "empty.csv").startswith("empty.csv: cannot be read")
@@ -335,8 +339,9 @@ def test_numbered_choices_are_whole_numbers_of_any_type(write_csv: WriteCsv, spe
 
 
 def test_the_environment_says_whether_actions_are_choices(write_csv: WriteCsv):
-    pushes = [f"{row.split(',')[0]},0.1,{index % 2},1,0" for index, row in enumerate(VALVE)]
-    imported = read(write_csv(pushes, header=VALVE_HEADER), **VALVE_OPTIONS | {"action_choices": None, "env_id": "CartPole-v1"})
+    pushes = [f"{row.split(',')[0]},0.1,2,3,4,{index % 2},1,0" for index, row in enumerate(VALVE)]
+    header = VALVE_HEADER.replace("obs_1", "obs_1,obs_2,obs_3,obs_4")
+    imported = read(write_csv(pushes, header=header), **VALVE_OPTIONS | {"action_choices": None, "env_id": "CartPole-v1"})
     assert imported.rows.action.tolist() == [[1, 0], [0, 1], [1, 0], [0, 1], [1, 0]]
     assert imported.choices == ("0", "1")
 
@@ -451,6 +456,6 @@ def test_flags_may_be_words(no: str, yes: str, write_csv: WriteCsv):
 def test_a_flag_that_is_no_word_for_one_is_named_and_an_empty_one_is_missing(write_csv: WriteCsv):
     rows = ["a,0,0,0.1,1,no", "a,1,1,0.1,1,maybe", "a,2,2,0.1,1,yes"]
     said = message(write_csv(rows, header=COSTS), observation=("x",), truncated=None)
-    assert said.startswith("log.csv: column 'done' is 'maybe' in row 2, expected 0 or 1, or true, false, yes, no")
+    assert said.startswith("log.csv: column 'done' is 'maybe' in row 2, expected 0 or 1, true or false, yes or no, on or off")
     rows[1] = "a,1,1,0.1,1,"
     assert "row 2: column 'done' is empty" in message(write_csv(rows, header=COSTS), observation=("x",), truncated=None)

@@ -82,11 +82,11 @@ def test_demonstrations_are_cloned_and_evaluated(shared_data: Path, tmp_path: Pa
 @pytest.mark.parametrize(("name", "env_id"), [("pen-human-v1", "AdroitHandPen-v1"), ("door-expert-v0", "AdroitHandDoor-v1")])
 def test_the_weights_are_those_of_the_group_unless_they_are_set(shared_data: Path, name: str, env_id: str, capsys: Any):
     source = str(shared_data / "d4rl_excerpts" / f"{name}.hdf5")
-    assert main(["train", "--dataset", source, "--dry-run"]) == 0
+    assert main(["train", "--dataset", source, "--preset", "paper", "--dry-run"]) == 0
     shown = capsys.readouterr().out
     assert "agent.bonus_weight_actor = 10.0\n" in shown
     assert "agent.bonus_weight_critic = 10.0\n" in shown
-    assert main(["train", "--dataset", source, "--dry-run", "--set", "agent.bonus_weight_critic=2"]) == 0
+    assert main(["train", "--dataset", source, "--preset", "paper", "--dry-run", "--set", "agent.bonus_weight_critic=2"]) == 0
     shown = capsys.readouterr().out
     assert "agent.bonus_weight_actor = 10.0\n" in shown
     assert "agent.bonus_weight_critic = 2.0\n" in shown

@@ -56,10 +56,12 @@ def test_unknown_environment_with_nothing_near_offers_the_known_tasks():
         make_environment("????")
 
 
-def test_module_in_an_id_is_not_imported():
-    with pytest.raises(TetherError, match="no environment 'this:Hopper-v4'"):
-        make_environment("this:Hopper-v4")
-    assert "this" not in sys.modules
+def test_a_module_in_an_id_is_imported_and_one_that_is_not_there_is_one_message():
+    """Only the user gives such an id: files may not (`is_plain_env_id`)."""
+    make_environment("this:Hopper-v4").close()
+    assert sys.modules.pop("this")
+    with pytest.raises(TetherError, match=r"^no environment 'nowhere:Hopper-v4': No module named 'nowhere'; nowhere must be"):
+        make_environment("nowhere:Hopper-v4")
 
 
 def test_environment_that_cannot_be_made():

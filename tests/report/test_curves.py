@@ -34,6 +34,13 @@ def test_scores_bonuses_and_values_are_drawn_as_measured(make_run: MakeRun):
     np.testing.assert_allclose(np.asarray(limit.get_ydata(), float), 100.0)  # 1 / (1 - 0.99)
 
 
+def test_the_datas_own_return_is_a_line(make_run: MakeRun):
+    dataset = {"name": "log", "sha256": "0", "env_id": None, "score": {"mean": 250.0, "std": 1.0}}
+    scores = curves_figure([make_run(result={"score_unit": "return", "dataset": dataset})]).axes[0]
+    np.testing.assert_allclose(np.asarray(scores.lines[0].get_ydata(), float), 250.0)
+    assert scores.texts[0].get_text() == "the data's own"
+
+
 def test_scores_are_normalised_only_if_every_run_can_be(make_run: MakeRun):
     evaluations = [{"step": 5, "evaluation": {"online": {"returns": [3234.3, -20.272305]}}}]
     known, unknown = make_run(evaluations=evaluations), make_run("b", evaluations=evaluations, env_id=None)

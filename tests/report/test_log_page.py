@@ -84,6 +84,8 @@ def test_rewards_that_scaling_would_turn_round_are_told():
     reward[ends - 1] = -2.0
     terminated = (reward == -2.0).astype(np.float32)
     dataset = replace(dataset, transitions=dataset.transitions._replace(reward=reward, terminated=terminated), episode_ends=ends)
+    assert find_remarks(imported(fact("x"), ACTION), dataset, action_coverage(dataset)) == []  # nothing shifts rewards here
+    dataset = replace(dataset, env_id="Hopper-v5")  # on the paper's tasks its map does
     (remark,) = find_remarks(imported(fact("x"), ACTION), dataset, action_coverage(dataset))
     assert remark.startswith("mapping the rewards of log to [0, 1] turns the order of episodes round (rank correlation -1.00)")
     choices = replace(dataset, transitions=dataset.transitions._replace(reward=np.ones(100, np.float32)))

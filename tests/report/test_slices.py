@@ -44,3 +44,13 @@ def test_choices_are_a_row_for_each_observation_with_the_marks_side_by_side():
     recorded, cloned = axes.lines
     np.testing.assert_allclose(recorded.get_xydata(), [[-0.25, 0.0], [0.75, 1.0]])
     np.testing.assert_allclose(cloned.get_xydata(), [[0.25, 0.0], [0.25, 1.0]])
+
+
+def test_axes_have_the_names_of_the_columns():
+    (first, *_), (line, *_) = (
+        slices_figure({"one": one}, "", names).axes for one, names in ((MAP, ["a [N]", "b"]), (LINE, ["a"]))
+    )
+    assert (first.get_xlabel(), first.get_ylabel(), line.get_xlabel()) == ("a [N]", "b", "a")
+    choices = Slice([np.arange(2), np.arange(2)], np.eye(2), {"recorded action": np.array([0, 1])}, discrete=True)
+    axes = slices_figure({"one": choices}, "", ["shut", "open"]).axes[0]
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["shut", "open"]

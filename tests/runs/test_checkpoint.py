@@ -12,7 +12,10 @@ import pytest
 from pendulum import small_config, snapshot, state_of
 
 from tether import storage
+from tether.agents.awr import AWR
+from tether.bonuses import NoBonus
 from tether.data import load_dataset
+from tether.data.columns import with_columns
 from tether.errors import TetherError
 from tether.runs import checkpoint
 from tether.runs.checkpoint import RunState
@@ -119,3 +122,15 @@ def test_the_agent_alone_is_read_without_the_dataset(folder: Path, template, dat
 def test_a_folder_without_a_checkpoint_has_no_agent(tmp_path: Path):
     with pytest.raises(TetherError, match=r"has no checkpoint\.safetensors: it is no run folder, or the run has not come to"):
         checkpoint.read_agent(tmp_path)
+
+
+def test_an_agent_with_a_number_for_every_row_is_read_without_the_dataset(tmp_path: Path, config, dataset):
+    agent = AWR(hidden_sizes=(4, 4))
+    rows = with_columns(dataset, agent.traits.columns, agent.discount)
+    shapes = jax.eval_shape(lambda key: agent.init(key, Problem(dataset.spec, rows)), jax.random.key(0))
+    state = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)
+    asked = replace(config, agent=agent, bonus=NoBonus(), evaluation=replace(config.evaluation, policy=""))
+    progress = checkpoint.Progress(asked, dataset.sha256, dataset.spec, None)
+    checkpoint.save(tmp_path, RunState(state, (), jnp.int32(5)), progress)
+    found, *_ = checkpoint.read_agent(tmp_path)
+    assert found.returns.shape == (dataset.size,)

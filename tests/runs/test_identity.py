@@ -103,7 +103,7 @@ def test_an_old_run_that_was_interrupted_goes_on_to_the_end_it_had(tmp_path: Pat
     overrides |= {"bonus.hidden_sizes": "8,8", "bonus.latent_size": "2", "bonus.steps": "300", "bonus.batch_size": "16"}
     overrides |= {f"training.{name}": "100" for name in ("log_every", "evaluate_every", "checkpoint_every")}
     overrides |= {"training.steps": "300", "evaluation.episodes": "2"}
-    config = make_config(str(BEFORE / "pendulum.hdf5"), "InvertedDoublePendulum-v5", overrides=overrides)
+    config = make_config(str(BEFORE / "pendulum.hdf5"), "InvertedDoublePendulum-v5", preset="paper", overrides=overrides)
     assert config.agent == old.agent
     said: list[str] = []
     result = quietly(config, folder, said.append)

@@ -9,11 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from tether import config, presets
 from tether.config import settings_of
 from tether.environments.tasks import find_task
 from tether.errors import TetherError
-from tether.sweep import plan as plans
 from tether.sweep.expansion import Data, PlannedRun, expand, find_data
 from tether.sweep.plan import Plan, read_plan
 
@@ -21,9 +19,11 @@ PLANS = Path(__file__).resolve().parents[2] / "plans"
 EMBEDDED = "halfcheetah-medium-tether"
 
 
-def write(folder: Path, text: str) -> Path:
+def write(folder: Path, text: str, preset: str = "paper") -> Path:
+    """A plan of one dataset and the paper's settings, unless it says otherwise."""
     path = folder / "mine.toml"
-    path.write_text(text if "datasets" in text else f'datasets = ["{EMBEDDED}"]\n{text}')
+    text = text if "datasets" in text else f'datasets = ["{EMBEDDED}"]\n{text}'
+    path.write_text(text if "preset" in text or not preset else f'preset = "{preset}"\n{text}')
     return path
 
 
@@ -40,11 +40,12 @@ def setting(run: PlannedRun, name: str) -> object:
 
 
 def test_a_plan_of_one_line_is_one_run_with_all_defaults(tmp_path: Path):
-    plan, (run,) = runs_of(write(tmp_path, ""))
+    plan, (run,) = runs_of(write(tmp_path, "", preset=""))
     assert (plan.name, plan.out) == ("mine", Path("runs/mine"))
-    assert run.name == f"{EMBEDDED}/td3-cvae/s0"
-    assert run.folder == Path(f"runs/mine/{EMBEDDED}/td3-cvae/s0")
-    assert (run.config.training.steps, run.config.seed) == (500_000, 0)
+    assert run.name == f"{EMBEDDED}/td3-density/s0"
+    assert run.folder == Path(f"runs/mine/{EMBEDDED}/td3-density/s0")
+    assert (run.config.training.steps, run.config.seed) == (60_000, 0)
+    _, (run,) = runs_of(write(tmp_path, "", preset="paper"))
     assert run.config.agent.bonus_weight_actor == 5.0  # the paper's for locomotion: the task is known by the data
 
 
@@ -128,18 +129,6 @@ def test_the_papers_plan_has_the_papers_tasks_grid_and_length(shipped):
     assert {(run.config.training.steps, run.config.bonus.steps) for run in runs} == {(500_000, 50_000)}
 
 
-@pytest.fixture
-def with_tether(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Until there is a preset `tether`, the plans of the proof are refused for that alone; they are read as they will be."""
-    if "tether" in presets.PRESETS:
-        return
-    for name, key in (("proof", "variants.tether.preset"), ("proof-ablation", "preset")):
-        with pytest.raises(TetherError, match=rf"{name}.toml: {key} is 'tether'; it takes paper or quick$"):
-            read_plan(PLANS / f"{name}.toml")
-    for module in (presets, config, plans):
-        monkeypatch.setattr(module, "PRESETS", ("paper", "quick", "tether"))
-
-
 def proof(name: str) -> list[PlannedRun]:
     """The runs of a plan whose data is not here."""
     plan = read_plan(PLANS / name)
@@ -147,7 +136,6 @@ def proof(name: str) -> list[PlannedRun]:
     return expand(plan, [Data(source, stem, find_task(stem).env_ids[0]) for source, stem in found])
 
 
-@pytest.mark.usefixtures("with_tether")
 def test_the_proof_has_its_rows_seeds_and_lengths():
     runs = proof("proof.toml")
     levels = ("medium", "medium-replay", "medium-expert")
@@ -166,13 +154,12 @@ def test_the_proof_has_its_rows_seeds_and_lengths():
     assert {setting(run, "agent.best_share") for run in runs if run.variant == "best-tenth"} == {0.1}
 
 
-@pytest.mark.usefixtures("with_tether")
 def test_the_ablation_changes_one_thing_at_a_time():
     runs = proof("proof-ablation.toml")
     assert Counter(run.variant for run in runs) == dict.fromkeys({run.variant for run in runs}, 3 * 3)
-    assert len({run.variant for run in runs}) == 8
+    assert len({run.variant for run in runs}) == 10
     for variant in read_plan(PLANS / "proof-ablation.toml").variants:
-        assert len(variant.settings) == (variant.name != "whole")
+        assert len(variant.settings) + (variant.bonus is not None) == (variant.name != "whole")
 
 
 def test_a_variant_has_a_preset_datasets_and_seeds_of_its_own(tmp_path: Path):
@@ -189,13 +176,13 @@ seeds = [1]
     datasets = [Data("hopper-medium-v2", "hopper", "Hopper-v4"), Data("pen-human-v1", "pen", "AdroitHandPen-v1")]
     runs = expand(plan, datasets)
     assert [run.name for run in runs] == [
-        "hopper/td3-cvae/all/s0",
-        "pen/td3-cvae/all/s0",
-        "hopper/td3-cvae/all/s1",
-        "pen/td3-cvae/all/s1",
-        "pen/td3-cvae/short/s1",
+        "hopper/td3-density/all/s0",
+        "pen/td3-density/all/s0",
+        "hopper/td3-density/all/s1",
+        "pen/td3-density/all/s1",
+        "pen/td3-cvae/short/s1",  # a preset has its usual bonus
     ]
-    assert [run.config.training.steps for run in runs] == [500_000] * 4 + [50_000]
+    assert [run.config.training.steps for run in runs] == [60_000] * 4 + [50_000]
 
 
 # What is refused
@@ -209,7 +196,7 @@ BAD = {
     "seeds = [true]": r"seeds is \[True\]; it takes",
     'steps = "many"': "steps is 'many'; it takes a whole number",
     "steps = 0": r"settings, td3-cvae on halfcheetah-medium-tether: training.steps is 0; it must be at least 1",
-    'preset = "papre"': "preset is 'papre'; it takes paper or quick",
+    'preset = "papre"': "preset is 'papre'; it takes tether or paper or quick",
     'agents = ["td4"]': r"agents: no agent 'td4'; did you mean td3",
     'bonuses = ["cave"]': r"bonuses: no bonus 'cave'; did you mean cvae",
     'agents = "td3"': "agents is 'td3'; it takes a list of names",
@@ -227,7 +214,7 @@ BAD = {
     "[random]\ndraws = 2\nuniform.agent.discount = [1, 0]": "it takes two numbers, the lower first",
     '[variants."a/b"]': "variants.a/b: a name takes letters, digits",
     'variants.a.agent = "td4"': "variants.a.agent: no agent 'td4'",
-    'variants.a.preset = "papre"': "variants.a.preset is 'papre'; it takes paper or quick",
+    'variants.a.preset = "papre"': "variants.a.preset is 'papre'; it takes tether or paper or quick",
     f'datasets = ["{EMBEDDED}"]\nvariants.a.datasets = ["other"]': f"variants.a.datasets has 'other', which is not .* {EMBEDDED}",
     "variants.a.seeds = [7]": "variants.a.seeds has 7, which is not among the plan's: 0",
     '[choose]\nby = "best"': "choose.by is 'best'; it takes last or last_ten",

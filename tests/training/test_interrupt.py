@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import signal
+import subprocess
+import sys
 import threading
 
 import pytest
 
-from tether.training.interrupt import stop_on_interrupt
+from tether.training.interrupt import ANSWER, stop_on_interrupt
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
@@ -60,3 +62,24 @@ def test_outside_the_main_thread_nothing_is_caught_and_nothing_breaks():
     thread.start()
     thread.join()
     assert seen == [(False, before)]
+
+
+def test_it_answers_at_once_and_a_second_time_ends_what_python_cannot_hear():
+    """Inside one call of a library that takes minutes and looks at no signal, as a compilation does."""
+    program = """
+import hashlib, os, signal, threading, time
+from tether.training import interrupt
+
+interrupt.GRACE = 0.1
+def twice():
+    for _ in range(2):
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(0.2)
+
+with interrupt.stop_on_interrupt():
+    threading.Thread(target=twice, daemon=True).start()
+    hashlib.pbkdf2_hmac("sha256", b"", b"", 10**9)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 128 + signal.SIGINT
+    assert ANSWER in done.stderr

@@ -227,7 +227,7 @@ def test_a_scaling_that_turns_the_order_of_episodes_round_is_warned_of(scaling: 
         if text.startswith("the bonus is fitted first"):
             raise Stop
 
-    # Another width: a fit that no other test has made. td3 has `range` from its preset unless it is told otherwise.
+    # Another width: a fit that no other test has made. td3 has `range` from the paper's preset unless it is told otherwise.
     changes = {} if scaling == "range" else {"training__reward_scaling": scaling}
     with pytest.raises(Stop):
         quietly(small_config(path, bonus__latent_size=3, **changes), tmp_path / "run", say)

@@ -50,7 +50,7 @@ class BC:
 
     best_share: Share = 1.0  # of the episodes, by return: only these are cloned; 0.1 is 10%-BC
     batch_size: Size = 256
-    hidden_sizes: tuple[Size, Size] = (256, 256)  # tanh after the first, elu after the second
+    hidden_sizes: tuple[Size, ...] = (256, 256)  # tanh after the first, elu after the others
     layer_norm: bool = False
     learning_rate: Amount = 3e-4
     target_mix: Share = 0.005

@@ -43,7 +43,7 @@ class TD3:
     bonus_weight_actor: Amount = 5.0  # the paper's beta_a: 5 for locomotion, 10 for manipulation
     bonus_weight_critic: Amount = 1.0  # the paper's beta_c: 1 for locomotion, 10 for manipulation
     batch_size: Size = 256
-    hidden_sizes: tuple[Size, Size] = (256, 256)  # tanh after the first, elu after the second
+    hidden_sizes: tuple[Size, ...] = (256, 256)  # tanh after the first, elu after the others
     critic_norm: Norm = "none"  # layer norm in the critics alone: none, first or every (after each hidden layer)
     layer_norm: bool = False  # after the first product of actor and critics; measured both ways, see docs/results.md
     learning_rate_actor: Amount = 3e-4

@@ -85,7 +85,7 @@ class CVAE:
 
     steps: Steps = 50_000  # the paper's; a run says when the fit still improves at its end
     batch_size: Size = 100
-    hidden_sizes: tuple[Size, Size] = (750, 750)
+    hidden_sizes: tuple[Size, ...] = (750, 750)
     latent_size: Steps = 12  # 0: twice the number of actions, as BCQ's authors and the first author's early code have it
     kl_weight: Amount = 0.5  # the paper's eta
     learning_rate: Amount = 1e-4

@@ -20,6 +20,8 @@ COMMANDS = {
     "sweep status": "tether.cli.sweep:status",
     "finetune": "tether.cli.finetune:finetune",
     "evaluate": "tether.cli.evaluate:evaluate",
+    "select": "tether.cli.select:select",
+    "verdict": "tether.cli.verdict:verdict",
     "collect": "tether.cli.collect:collect",
     "report": "tether.cli.report:report",
     "bonus": "tether.cli.bonus:bonus",
@@ -59,7 +61,7 @@ options:
 
 examples:
   tether data info halfcheetah-medium-tether
-  tether train --dataset halfcheetah-medium-tether --preset quick --run-dir runs/first
+  tether train --dataset halfcheetah-medium-tether --run-dir runs/first
   tether evaluate runs/first --episodes 10
 """
 

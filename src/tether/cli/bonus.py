@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tether.data import Dataset
 
 TABLE_KINDS = ("shuffled", "uniform", "other", "noise 0.25", "noise 0.5")  # those of them that there are, in 80 columns
 FIGURE_KINDS = ("data", *TABLE_KINDS, "noise 1")
@@ -58,7 +61,7 @@ def bonus(
         shown = {f.label: {kind: f.bonuses[kind] for kind in FIGURE_KINDS if kind in f.bonuses} for f in findings}
         draw_histogram_panels(shown, out / "histograms.png", f"bonus of held-out pairs of {loaded.name}")
         where = "of every choice at observations" if loaded.spec.discrete else "around a recorded action"
-        draw_slices({f.label: f.slice for f in findings}, out / "slices.png", f"bonus {where} of {loaded.name}")
+        draw_slices({f.label: f.slice for f in findings}, out / "slices.png", f"bonus {where} of {loaded.name}", _names(loaded))
         report = {
             "dataset": {"name": loaded.name, "sha256": loaded.sha256, "transitions": loaded.size},
             "seed": seed,
@@ -71,6 +74,20 @@ def bonus(
         storage.write_json(out / "bonus.json", report)
     Console().print(_table(report))
     print(f"{out}/histograms.png, {out}/slices.png, {out}/bonus.json (quantiles, false positives at 95 % recall, rates)")
+
+
+def _names(dataset: Dataset) -> list[str]:
+    """Of the actions with their units, or of the choices, as the user's table has them."""
+    from tether.data.provenance import imported_columns
+
+    columns = imported_columns(dataset.provenance) or {}
+    if dataset.spec.discrete:
+        return [str(name) for name in columns.get("choices", ())]
+    units = columns.get("units", {})
+    return [
+        f"{name} [{units[name]}]" if units.get(name, "") not in ("", "1") and units[name] not in name else name
+        for name in columns.get("action", ())
+    ]
 
 
 def _table(report: dict[str, Any]) -> Any:

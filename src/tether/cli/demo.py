@@ -60,7 +60,7 @@ def _config(agent: str, bonus: str, env_id: str | None) -> RunConfig:
     }
     if bonus == "none":
         settings["training.value_limit"] = float("inf")  # that it explodes is what is to be seen
-    return make_config(DATASET, env_id, agent, bonus, overrides=settings)
+    return make_config(DATASET, env_id, agent, bonus, "paper", overrides=settings)
 
 
 def _draw_bonus(config: RunConfig, dataset: Any, path: Path) -> None:

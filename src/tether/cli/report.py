@@ -61,7 +61,8 @@ def report(
     from tether.report.costs import cost_line
     from tether.report.curves import draw_curves
     from tether.report.gathered import by_folder_name, find_sweeps
-    from tether.report.tables import Row, markdown_table, rich_table, run_row, seeds_row
+    from tether.report.tables import Row, markdown_lines, markdown_table, rich_lines, rich_table, run_row, seeds_row
+    from tether.report.unevaluated import not_evaluated, unevaluated_lines
     from tether.runs.reading import find_runs
 
     if csv or latex or html is not None:
@@ -75,17 +76,29 @@ def report(
         _show_statistics(found, folders, score, policy, markdown)
         return
     groups = by_folder_name(found)
+    blind = not_evaluated(groups)
     rows: list[Row] = []
     for label, runs in groups.items():
+        if label in blind:
+            continue
         names = list(runs[0].result["score_by_policy"]) if policies and runs[0].result else [policy]
         for name in names:
             shown = f"{label}, {name}" if policies else label
             rows.append(
                 run_row(shown, runs[0], name) if len(runs) == 1 else seeds_row(f"{shown} ({len(runs)} seeds)", runs, name)
             )
-    if not rows:
+    if not found:
         raise TetherError(f"no finished run in {', '.join(map(str, folders))}")
-    if markdown:
+    if blind:
+        title = "not evaluated, for want of an environment (evaluation.env_id); at the end of training:"
+        lines = unevaluated_lines(blind)
+        if markdown:
+            print(f"{title}\n\n{markdown_lines(lines)}")
+        else:
+            Console().print(rich_lines(lines, title=title))
+    if not rows:
+        pass
+    elif markdown:
         print(markdown_table(rows, heading="run"))
     else:
         Console().print(rich_table(rows, title="score, mean ± std over seeds, or over episodes for a single run", heading="run"))

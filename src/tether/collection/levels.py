@@ -15,7 +15,7 @@ from tether.collection.history import Evaluation, History
 from tether.collection.online import OnlineSettings, chooser, generator, spec_of
 from tether.collection.recording import Choose, Recorder, Recording, joined, noisy, step_all, uniform
 from tether.data.files.writing import check_writable, write_d4rl
-from tether.environments.making import make_environment
+from tether.environments.making import bare_id, make_environment
 from tether.environments.tasks import find_task
 from tether.environments.vectors import environment_spec
 from tether.errors import TetherError
@@ -184,7 +184,7 @@ def _record(
 def _provenance(recipe: Recipe, recording: Recording, sources: list[Source]) -> dict[str, Any]:
     """Attributes of the file. Those of the sources have one entry per source, in the order of the rows."""
     return {
-        "env_id": recipe.online.env_id,
+        "env_id": bare_id(recipe.online.env_id),  # a file never names a module
         "level": recipe.level,
         "seed": recipe.online.seed,
         "source_rows": [source.rows for source in sources],

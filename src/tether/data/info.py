@@ -23,7 +23,8 @@ def describe(dataset: Dataset) -> dict[str, Any]:
     if task is not None:
         score = {**_mean_and_std(task.normalised_score(dataset.episode_returns)), "reference": task.source}
     # The paper's map shifts rewards, `divide` does not; discounted returns are of the one that `tether train` begins with.
-    usual = "divide" if dataset.spec.discrete else "range"
+    auto = normalise_rewards(dataset)[1].scaling
+    usual = "range" if task is not None and not dataset.spec.discrete else auto
     scaled, scale = normalise_rewards(dataset, usual)
     order = {name: order_kept(dataset, normalise_rewards(dataset, name)[1], DISCOUNT) for name in ("range", "divide")}
     return {
@@ -44,7 +45,7 @@ def describe(dataset: Dataset) -> dict[str, Any]:
         "discounted_return": _mean_and_std(discounted_returns(scaled, DISCOUNT)) | {"discount": DISCOUNT, "scaling": usual},
         "reward": {"min": float(reward.min()), "max": float(reward.max()), "constant": scale.is_constant},
         # What `auto` is for an agent that leaves it to the data, and the rank correlation of episodes before and after scaling.
-        "reward_scaling": {"auto": normalise_rewards(dataset)[1].scaling, "order_kept": order},
+        "reward_scaling": {"auto": auto, "order_kept": order},
         "terminated_share": float(np.mean(dataset.transitions.terminated, dtype=np.float64)),  # of transitions
         "truncated_share": float(np.mean(dataset.truncated)),
         "notes": asdict(dataset.notes),

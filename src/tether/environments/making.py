@@ -8,6 +8,7 @@ import io
 import re
 import warnings
 from collections.abc import Iterator
+from importlib import import_module
 
 import gymnasium
 import mujoco
@@ -16,6 +17,7 @@ import numpy as np
 from tether.environments.tasks import TASKS, find_task
 from tether.environments.vectors import as_vectors, environment_spec
 from tether.errors import TetherError, did_you_mean
+from tether.extending import modules_of_the_folder
 from tether.types import Spec
 
 # MinAtar's games have no limit, and Breakout could go on for ever. Freeway ends one frame after this and calls it termination,
@@ -31,8 +33,12 @@ def make_environment(
     Choices are one-hot rows and images are flat rows here, see `as_vectors`; observations made of parts are flattened, in the
     order in which datasets of such are read (`spaces.py`). Tasks of D4RL get D4RL's horizon (pen: 100 steps, where
     gymnasium-robotics has 200), and MinAtar's games one of their own. `recorded_parts` are what its observations must be put
-    together of, where that is known (`spaces.check_parts`).
+    together of, where that is known (`spaces.check_parts`). One of your own is `module:ID`: the module is
+    imported, and registers it.
     """
+    address, env_id = env_id, bare_id(env_id)
+    if address != env_id:
+        _import_module(address)
     if env_id.startswith("Adroit"):
         _register_adroit(env_id)
     if env_id.startswith("MinAtar/"):
@@ -52,6 +58,18 @@ def make_environment(
         reason = " ".join(str(error).split())
         ours = "; pip install 'tether-rl[discrete]' brings it" if re.search("box2d|pygame", reason, re.IGNORECASE) else ""
         raise TetherError(f"environment {env_id} cannot be made: {reason}{ours}") from error
+    return wrap_environment(bare, env_id, spec, recorded_parts)
+
+
+def bare_id(env_id: str) -> str:
+    """Without the module that registers it."""
+    return env_id.rpartition(":")[2]
+
+
+def wrap_environment(
+    bare: gymnasium.Env, env_id: str, spec: Spec | None = None, recorded_parts: str | None = None
+) -> gymnasium.Env:
+    """The same of an environment that has been made already; it is closed where it does not fit."""
     environment = as_vectors(bare)
     try:
         if recorded_parts is not None:
@@ -85,6 +103,19 @@ def action_limits(environment: gymnasium.Env) -> tuple[np.ndarray, np.ndarray]:
     space = environment.action_space
     assert isinstance(space, gymnasium.spaces.Box)  # make_environment lets no other through
     return space.low.astype(np.float32), space.high.astype(np.float32)
+
+
+def _import_module(address: str) -> None:
+    """Run a module of the user's, which registers environments. Files of data never name one: see `is_plain_env_id`."""
+    module = address.rpartition(":")[0]
+    try:
+        with modules_of_the_folder():
+            import_module(module)
+    except (ImportError, ValueError) as error:
+        raise TetherError(
+            f"no environment {address!r}: {error}; {module} must be an installed module, or {module}.py in the current folder, "
+            "that registers the environment (gymnasium.register)"
+        ) from error
 
 
 def _register_adroit(env_id: str) -> None:

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeAlias
 
+import gymnasium
 import numpy as np
 
-from tether.environments.making import action_limits, make_environment
+from tether.environments.making import action_limits, make_environment, wrap_environment
 from tether.errors import TetherError
 from tether.types import Spec
 
@@ -29,24 +30,39 @@ class Evaluator:
     """Runs the same `episodes` starts for every policy it is given. The environments are made once and kept.
 
     Episode i starts from seed `seed + i`, whatever the number of episodes. (A policy's own rounding may depend on the size of
-    its batch, and these simulations magnify it.)
+    its batch, and these simulations magnify it.) An environment itself in place of an id is there once, so its episodes come one
+    after the other, and it is left open.
     """
 
-    def __init__(self, env_id: str, spec: Spec, episodes: int = 10, seed: int = 0, recorded_parts: str | None = None) -> None:
+    def __init__(
+        self, env_id: str | gymnasium.Env, spec: Spec, episodes: int = 10, seed: int = 0, recorded_parts: str | None = None
+    ) -> None:
         if episodes < 1:
             raise TetherError(f"episodes is {episodes}, expected at least 1")
-        self.env_id = env_id
+        self.env_id = env_id if isinstance(env_id, str) else name_of(env_id)
         self.spec = spec
         self.seed = seed
-        self._environments = [make_environment(env_id, spec, recorded_parts=recorded_parts) for _ in range(episodes)]
+        self._episodes, self._given = episodes, not isinstance(env_id, str)
+        if isinstance(env_id, str):
+            self._environments = [make_environment(env_id, spec, recorded_parts=recorded_parts) for _ in range(episodes)]
+        else:
+            self._environments = [wrap_environment(env_id, self.env_id, spec, recorded_parts)]
 
     def __call__(self, act: Act) -> EpisodeResults:
-        """Run every episode to its own end. Rows of finished episodes keep their last observation; their actions are unused."""
+        """Run every episode to its own end."""
+        if not self._given:
+            return self._side_by_side(act, self.seed)
+        found = [self._side_by_side(act, self.seed + episode) for episode in range(self._episodes)]
+        returns, lengths, starts = (np.concatenate([np.asarray(result[part]) for result in found]) for part in range(3))
+        return EpisodeResults(returns, lengths, starts, tuple(result.rewards[0] for result in found))
+
+    def _side_by_side(self, act: Act, seed: int) -> EpisodeResults:
+        """Rows of finished episodes keep their last observation; their actions are unused."""
         environments = self._environments
         low, high = action_limits(environments[0])
         observations = np.empty((len(environments), self.spec.observation_size), dtype=np.float32)
         for row, environment in enumerate(environments):
-            observations[row], _ = environment.reset(seed=self.seed + row)
+            observations[row], _ = environment.reset(seed=seed + row)
         starts = observations.copy()
         rewards: list[list[float]] = [[] for _ in environments]
         returns = np.zeros(len(environments))
@@ -69,8 +85,12 @@ class Evaluator:
         return EpisodeResults(returns, lengths, starts, tuple(map(np.asarray, rewards)))
 
     def close(self) -> None:
-        for environment in self._environments:
+        for environment in () if self._given else self._environments:
             environment.close()
+
+
+def name_of(environment: gymnasium.Env) -> str:
+    return environment.spec.id if environment.spec is not None else type(environment.unwrapped).__name__
 
 
 def discounted_returns(rewards: Sequence[np.ndarray], scaled: Callable[[np.ndarray], np.ndarray], discount: float) -> np.ndarray:
@@ -82,7 +102,12 @@ def discounted_returns(rewards: Sequence[np.ndarray], scaled: Callable[[np.ndarr
 
 
 def evaluate(
-    act: Act, spec: Spec, env_id: str, episodes: int = 10, seed: int = 0, recorded_parts: str | None = None
+    act: Act,
+    spec: Spec,
+    env_id: str | gymnasium.Env,
+    episodes: int = 10,
+    seed: int = 0,
+    recorded_parts: str | None = None,
 ) -> EpisodeResults:
     """Run a policy once; to run several in the same environments, keep an Evaluator."""
     evaluator = Evaluator(env_id, spec, episodes, seed, recorded_parts)

@@ -31,9 +31,9 @@ def curves_figure(runs: Sequence[Run], labels: Sequence[str] | None = None) -> F
     """Two panels over training steps, one colour for each run.
 
     Above, on the left axis, the mean score of each evaluation with a band from its worst to its best episode (returns, if any
-    of the runs has no reference scores); on the right axis the mean bonus in the actor's (dashed) and the critic's (dotted)
-    loss. Below, if any run has a critic, the mean Q-value and the largest that rewards in [0, 1] allow. A line stands where a run
-    of `tether finetune` went on from another.
+    of the runs has no reference scores) and the mean of the data's own episodes; on the right axis the mean bonus in the actor's
+    (dashed) and the critic's (dotted) loss. Below, if any run has a critic, the mean Q-value and the largest that rewards in
+    [0, 1] allow. A line stands where a run of `tether finetune` went on from another.
     """
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
@@ -69,10 +69,30 @@ def _draw_scores(axes: Axes, runs: Sequence[Run], colours: Sequence[str]) -> Non
     normalised = [score for score in scores if score is not None]
     curves = normalised if len(normalised) == len(runs) else [run.returns() for run in runs]
     axes.set_ylabel("normalised score" if curves is normalised else "return")
+    for level in _data_levels(runs, curves is normalised):
+        axes.axhline(level, color=GREY, linestyle=(0, (6, 3)), linewidth=1.4)
+        axes.annotate(
+            "the data's own",
+            (1.0, level),
+            xycoords=("axes fraction", "data"),
+            xytext=(-4, 3),
+            textcoords="offset points",
+            ha="right",
+            color=GREY,
+        )
     for (steps, episodes), colour in zip(curves, colours, strict=True):
         lowest, mean, highest = ([f(values) for values in episodes] for f in (np.min, np.mean, np.max))
         axes.plot(steps, mean, color=colour, marker="o", markersize=4)  # a run may have been evaluated only once
         axes.fill_between(steps, lowest, highest, color=colour, alpha=0.15 if len(runs) <= 3 else 0.07, linewidth=0)
+
+
+def _data_levels(runs: Sequence[Run], normalised: bool) -> list[float]:
+    """The mean score of the episodes that were learnt from, of each dataset, in the unit of the axis."""
+    unit, found = "normalised" if normalised else "return", {}
+    for run in runs:
+        if run.result is not None and run.result.get("score_unit") == unit and run.evaluations:
+            found[run.result["dataset"]["sha256"]] = float(run.result["dataset"]["score"]["mean"])
+    return sorted({*found.values()})
 
 
 def _draw_bonuses(scores: Axes, runs: Sequence[Run], colours: Sequence[str]) -> list[str]:

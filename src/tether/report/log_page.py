@@ -10,7 +10,9 @@ import numpy as np
 from tether.data.dataset import Dataset
 from tether.data.info import DISCOUNT, describe
 from tether.data.rewards import normalise_rewards, order_kept, scaling_warning
+from tether.data.tables.dates import spell_span
 from tether.data.tables.importing import ColumnFacts, Imported
+from tether.environments.tasks import find_task
 from tether.report.figures import COLOURS, GREY, save_figure, style
 from tether.report.log_choices import choice_lines, choice_remarks, draw_choices
 from tether.report.tables import markdown_lines
@@ -108,11 +110,15 @@ def find_remarks(imported: Imported, dataset: Dataset, coverage: list[dict[str, 
     whole = ", and each piece keeps the return of its whole episode" if imported.returns is not None else ""
     remark(found.incomplete_dropped, f"{found.incomplete_dropped:,} incomplete rows dropped; their episodes are cut there{whole}")
     remark(found.duplicates_dropped, f"{found.duplicates_dropped:,} rows repeat another of their time, value for value; dropped")
+    remark(
+        found.conflicts_dropped, f"{found.conflicts_dropped:,} rows have the time of another but other values; dropped as asked"
+    )
     remark(found.repeats, f"{found.repeats:,} rows equal the one before; without --time it cannot be told whether they are one")
     remark(found.reordered, f"{found.reordered:,} rows were not in the order of their time; sorted")
     cut = f"; {found.gaps_cut:,} episodes cut there" if found.gaps_cut else "; bridged as one step, unless --max-gap cuts them"
     if found.gaps and found.longest_gap is not None and found.median_step is not None:
-        times = f"the longest {found.longest_gap:g}, before {found.longest_gap_at}; a usual step is {found.median_step:g}"
+        longest, usual = (spell_span(span, found.time_kind) for span in (found.longest_gap, found.median_step))
+        times = f"the longest {longest}, before {found.longest_gap_at}; a usual step is {usual}"
         remarks.append(f"{found.gaps:,} gaps in time ({times}){cut}")
     remark(found.after_end, f"{found.after_end:,} rows come after a terminated row of their own episode; taken for new episodes")
     remark(found.lone, f"{found.lone:,} episodes of a single row that did not terminate; they give no transition")
@@ -123,15 +129,15 @@ def find_remarks(imported: Imported, dataset: Dataset, coverage: list[dict[str, 
     spreads = [fact.std for fact in imported.columns if fact.role == "observation" and fact.std > 0]
     if spreads and max(spreads) > WIDE * min(spreads):
         remarks.append(
-            f"the spreads of the observations differ by a factor of {max(spreads) / min(spreads):,.0f}, and the networks see "
-            "them as they are; rescale the columns before importing"
+            f"the spreads of the observations differ by a factor of {max(spreads) / min(spreads):,.0f}, and networks see "
+            "them as they are unless told to scale them: train with --set agent.normalise_observations=true"
         )
     if imported.choices:
         left, variance = unexplained_variance(dataset)
         return [*remarks, *choice_remarks(dataset, imported.choices, float(left.sum() / max(variance.sum(), 1e-12)))]
-    _, shifted = normalise_rewards(dataset, "range")  # what presets have for continuous actions; choices are never shifted
+    _, shifted = normalise_rewards(dataset, "range")  # what presets have on the paper's tasks; choices are never shifted
     reversing = scaling_warning(dataset, shifted, order_kept(dataset, shifted, DISCOUNT), "training.reward_scaling")
-    if reversing and not shifted.is_constant:  # a reward that is always the same is said above
+    if reversing and find_task(dataset.env_id) and not shifted.is_constant:  # a reward that is always the same is said above
         remarks.append(reversing)
     names = action_names(imported)
     flat = [name for name, fact in zip(names, coverage, strict=True) if fact["unexplained"] < 0.01]

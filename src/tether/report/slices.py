@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -33,12 +34,12 @@ class Slice:
     discrete: bool = False
 
 
-def draw_slices(slices: dict[str, Slice], path: Path | str, title: str) -> None:
-    """Write a panel for each bonus as a PNG."""
-    save_figure(slices_figure(slices, title), path)
+def draw_slices(slices: dict[str, Slice], path: Path | str, title: str, names: Sequence[str] = ()) -> None:
+    """Write a panel for each bonus as a PNG. `names` are those of the actions, or of the choices, where they are known."""
+    save_figure(slices_figure(slices, title, names), path)
 
 
-def slices_figure(slices: dict[str, Slice], title: str) -> Figure:
+def slices_figure(slices: dict[str, Slice], title: str, names: Sequence[str] = ()) -> Figure:
     from matplotlib.figure import Figure
 
     if not slices:
@@ -49,7 +50,7 @@ def slices_figure(slices: dict[str, Slice], title: str) -> Figure:
         figure = Figure(figsize=(1.0 + 4.2 * columns, 1.2 + 3.9 * rows), layout="constrained")
         panels = figure.subplots(rows, columns, squeeze=False).ravel()
         for axes, (bonus, slice_) in zip(panels, slices.items(), strict=False):
-            (_draw_choices if slice_.discrete else _draw)(figure, axes, slice_)
+            (_draw_choices if slice_.discrete else _draw)(figure, axes, slice_, names)
             name_panel(axes, bonus)
         for axes in panels[len(slices) :]:
             axes.set_visible(False)
@@ -59,9 +60,10 @@ def slices_figure(slices: dict[str, Slice], title: str) -> Figure:
     return figure
 
 
-def _draw(figure: Figure, axes: Axes, slice_: Slice) -> None:
+def _draw(figure: Figure, axes: Axes, slice_: Slice, names: Sequence[str]) -> None:
     axes.grid(False)
-    axes.set_xlabel("first action")
+    first, second = [*names, "first action", "second action"][:2] if len(names) != 1 else [names[0], ""]
+    axes.set_xlabel(first)
     if len(slice_.axes) == 1:
         axes.plot(slice_.axes[0], slice_.bonus, color=COLOURS[0])
         axes.set_ylabel("bonus")
@@ -72,18 +74,20 @@ def _draw(figure: Figure, axes: Axes, slice_: Slice) -> None:
         if slice_.bonus.min() < slice_.bonus.max():
             axes.contour(*slice_.axes, slice_.bonus, levels=LEVELS, colors="white", linewidths=0.6, alpha=0.6)
         figure.colorbar(shades, ax=axes, label="bonus")
-        axes.set_ylabel("second action")
+        axes.set_ylabel(second)
     for (label, action), marker, colour in zip(slice_.marks.items(), MARKERS, MARK_COLOURS, strict=False):
         height = np.interp(action[0], slice_.axes[0], slice_.bonus) if len(slice_.axes) == 1 else action[1]
         axes.plot(action[0], height, marker, color=colour, markeredgecolor="black", markersize=13, label=label, clip_on=False)
 
 
-def _draw_choices(figure: Figure, axes: Axes, slice_: Slice) -> None:
+def _draw_choices(figure: Figure, axes: Axes, slice_: Slice, names: Sequence[str]) -> None:
     choices, observations = slice_.axes
     axes.grid(False)
     shades = axes.pcolormesh(choices, observations, slice_.bonus, cmap="viridis", vmin=0.0, shading="nearest")
     figure.colorbar(shades, ax=axes, label="bonus")
     axes.locator_params(axis="x", integer=True)
+    if len(names) == len(choices):
+        axes.set_xticks(choices, names, rotation=30 if sum(map(len, names)) > 30 else 0)
     axes.set_yticks([])
     axes.set_xlabel("choice")
     axes.set_ylabel("observation")

@@ -88,7 +88,8 @@ def read_agent(folder: Path) -> tuple[Any, FrozenBonus, int, Progress]:
     template = jax.eval_shape(lambda key, rows: agent.init(key, Problem(spec, rows)), jax.random.key(0), row)
     penalty = frozen_template(progress.config.bonus, spec)
     frozen = storage.unflatten_tree(penalty.state, _below("bonus/", tensors), any_length=True)
-    state = storage.unflatten_tree(template, _below("agent/", tensors))
+    # Any length: AWR keeps a return for every row of its data, and the template is of one row.
+    state = storage.unflatten_tree(template, _below("agent/", tensors), any_length=True)
     return state, FrozenBonus(penalty.bonus, frozen, spec), int(tensors["step"]), progress
 
 

@@ -43,7 +43,8 @@ def find_result(folder: Path, config: RunConfig, sha256: str) -> dict[str, Any] 
             if stored != sha256:
                 difference = f"dataset: sha256 {sha256[:12]}… here, {stored[:12]}… there"
             if difference:
-                raise TetherError(f"{folder} holds a run of another config ({difference}); choose another --run-dir")
+                longer = "; --extend trains it on" if difference.startswith("training.steps:") else ""
+                raise TetherError(f"{folder} holds a run of another config ({difference}); choose another --run-dir{longer}")
             return content if name == "result.json" else None
     if names:
         raise TetherError(f"{folder} is not empty and holds no run; choose another --run-dir")

@@ -21,6 +21,7 @@ from tether.evaluation.rollout import Evaluator
 from tether.progress import Bar, progress
 from tether.runs import checkpoint
 from tether.runs.identity import find_result, write_config
+from tether.runs.longer import make_longer
 from tether.runs.metrics import MetricsLog, Sink, write_records
 from tether.runs.result import make_result
 from tether.runs.wandb import WandbRun, check_installed
@@ -70,17 +71,21 @@ def run(
     data: Located | None = None,
     on_disk: bool | None = None,
     wandb: str | None = None,
+    extend: bool = False,
     beginning: Beginning | None = None,
 ) -> dict[str, Any]:
     """Train to the end, or go on with what is in `folder`, and return the content of `result.json`.
 
     `data` is that of the config where it has been found already. It is read only if there is something to do. `wandb` is a
-    project there to log to as well.
+    project there to log to as well. `extend` makes a run of fewer steps that is there longer.
     """
     began = time.perf_counter()
     if wandb:
         check_installed()
     data = data or locate(config.dataset)
+    had = make_longer(folder, config, data.sha256) if extend else None
+    if had is not None:
+        say(f"{folder} had {had:,} steps and goes on to {config.training.steps:,}")
     finished = find_result(folder, config, data.sha256)
     if finished is not None:
         say(f"{folder} is finished ({config.training.steps:,} steps); left as it is")
@@ -188,8 +193,8 @@ def _blindness(report: FitReport, dataset: str) -> str:
     worst, kind = min((value, kind) for kind, value in report.auroc.items() if kind in ("uniform", "other"))
     return (
         f"the bonus is all but blind: it tells recorded actions from {kind} ones with an AUROC of {worst:.2f} (0.5 is chance); "
-        f"nothing holds the agent to the data. `tether bonus {dataset}` compares all bonuses on it; take one that sees more "
-        "(--bonus NAME), or clone (--agent bc). Where the recorded actions are uniform themselves, none can"
+        f"nothing holds the agent to the data. `tether bonus {dataset}` compares all bonuses on it; --bonus auto takes "
+        "one that sees more, --agent bc clones. Where the recorded actions are uniform themselves, none can"
     )
 
 
@@ -257,8 +262,8 @@ def _finish(
         say(f"the policy cannot say how familiar an observation is: {policy.about['no_familiarity']}; see tether export --help")
     elif blindness(policy.experience) is not None:
         say(f"note: {blindness(policy.experience)}")
-    draw_curves([read_run(m.folder, m.env_id)], m.folder / "curves.png")
     result = make_result(m.config, m.dataset, m.reward_scale, m.bonus.report.summary(), log, m.env_id)
+    draw_curves([replace(read_run(m.folder, m.env_id), result=result)], m.folder / "curves.png")
     result |= {"wall_time_seconds": seconds, "updates_per_second": rate, "resumed_from_step": resumed} | lesson.account()
     storage.write_json(m.folder / "result.json", result)
     return result

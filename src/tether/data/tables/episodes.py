@@ -11,6 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tether.data.tables.dates import spell_time
+from tether.data.tables.places import spell_row
 from tether.errors import TetherError
 
 IRREGULAR = 1.5  # a step in time that is longer than so many median steps is a gap
@@ -30,10 +32,12 @@ class Log(NamedTuple):
     file: np.ndarray  # (N,) int64: which file it is from
     row: np.ndarray  # (N,) int64: its place there, from 0
     names: tuple[str, ...]  # of the files
+    lines: tuple[np.ndarray | None, ...]  # of each file, the line of each row, where it is not plain
+    time_kind: str | None  # see `dates.Times`
 
     def place(self, index: int) -> str:
         """`log.csv, row 17`, counted from 1."""
-        return f"{self.names[self.file[index]]}, row {self.row[index] + 1}"
+        return f"{self.names[self.file[index]]}, {spell_row(int(self.row[index]), self.lines[self.file[index]])}"
 
 
 @dataclass(frozen=True)
@@ -43,6 +47,7 @@ class RowFindings:
     rows_read: int
     incomplete_dropped: int = 0
     duplicates_dropped: int = 0
+    conflicts_dropped: int = 0  # rows of the time of another, with other values, of which the user keeps one
     repeats: int = 0  # rows equal to the one before, where there is no time to tell whether they are one
     reordered: int = 0  # rows that were not where their time puts them
     median_step: float | None = None  # in the unit of the time
@@ -51,6 +56,7 @@ class RowFindings:
     longest_gap: float | None = None
     longest_gap_at: str = ""  # the row after it
     after_end: int = 0  # rows of an episode that come after its end
+    time_kind: str | None = None  # see `dates.Times`
     lone: int = 0  # pieces of one row that did not terminate: no successor is known, so they give no transition
 
 
@@ -63,12 +69,12 @@ class Rows(NamedTuple):
     returns: np.ndarray | None = None  # (E,) float64, where an episode was cut into pieces: of the whole of it, for each piece
 
 
-def arrange(log: Log, max_gap: float | None = None) -> Rows:
+def arrange(log: Log, max_gap: float | None = None, keep: str | None = None) -> Rows:
     """Put rows in order and find where episodes end.
 
     Where the log names episodes, rows are sorted by time within each; else their order is that of the files, and a file begins
     an episode. An episode ends at a terminated or truncated row, where an incomplete row was dropped, and at a step in time
-    longer than `max_gap`.
+    longer than `max_gap`. Of different rows of one time, `keep` the "first" or the "last".
 
     A piece of an episode keeps the return of the whole, as far as it is known: by its own rewards the piece with the fewest costs
     would pass for the best episode.
@@ -81,14 +87,16 @@ def arrange(log: Log, max_gap: float | None = None) -> Rows:
     if not len(order):
         raise TetherError("no complete row is left")
     same = _equal_to_before(log, order)
-    duplicates = np.zeros_like(same)
+    duplicates = conflicts = np.zeros_like(same)
     if log.time is not None:
-        duplicates = _duplicates(log, order, begins, same)
-        order, begins = _without(duplicates, order, begins)
+        duplicates, conflicts = _duplicates(log, order, begins, same, keep)
+        order, begins = _without(duplicates | conflicts, order, begins)
     findings = RowFindings(
         rows_read=len(log.reward),
         incomplete_dropped=int(log.incomplete.sum()),
         duplicates_dropped=int(duplicates.sum()),
+        conflicts_dropped=int(conflicts.sum()),
+        time_kind=log.time_kind,
         repeats=int((same & ~begins).sum()) if log.time is None else 0,
         reordered=reordered,
         after_end=_after_end(log, order),
@@ -157,20 +165,32 @@ def _equal_to_before(log: Log, order: np.ndarray) -> np.ndarray:
     return same
 
 
-def _duplicates(log: Log, order: np.ndarray, begins: np.ndarray, same: np.ndarray) -> np.ndarray:
-    """(M,) rows that repeat the one before, time included. Two different rows of one time are an error."""
+def _duplicates(
+    log: Log, order: np.ndarray, begins: np.ndarray, same: np.ndarray, keep: str | None
+) -> tuple[np.ndarray, np.ndarray]:
+    """(M,) rows that repeat the one before, time included; and those of one time with other values that are not to be kept."""
     assert log.time is not None
     time = log.time[order]
     at_once = np.concatenate([[False], time[1:] == time[:-1]])
     duplicates = at_once & same & ~_group_begins(log, order)  # also after an end: a last row is often written twice
     conflict = at_once & ~same & ~begins
-    if conflict.any():
+    if conflict.any() and keep is None:
         second = int(np.argmax(conflict))
         one, other = log.place(order[second - 1]), log.place(order[second])
         raise TetherError(
-            f"{other}: has the time ({time[second]:g}) and the episode of {one}, but other values; keep one of them"
+            f"{other}: has the time ({spell_time(float(time[second]), log.time_kind)}) and the episode of {one}, but other "
+            f"values ({int(conflict.sum()):,} such rows); say which is to be kept: --duplicates first or last"
         )
-    return duplicates
+    goes_on = at_once & ~begins
+    contested = _of_runs(conflict, goes_on)
+    dropped = contested & (np.concatenate([goes_on[1:], [False]]) if keep == "last" else goes_on)
+    return duplicates & ~contested, dropped
+
+
+def _of_runs(marked: np.ndarray, goes_on: np.ndarray) -> np.ndarray:
+    """(M,) whether any row is marked of those that a row stands among: a run is a row and all after it that go on."""
+    run = np.cumsum(~goes_on)
+    return np.isin(run, run[marked])
 
 
 def _cut_gaps(
@@ -182,10 +202,10 @@ def _cut_gaps(
     step = np.where(begins, 0.0, np.diff(log.time[order], prepend=0.0))
     if (step < 0).any():
         index = int(np.argmax(step < 0))
-        was, now = log.time[order[index - 1]], log.time[order[index]]
+        was, now = float(log.time[order[index - 1]]), float(log.time[order[index]])
         raise TetherError(
-            f"{log.place(order[index])}: the time goes back from {was:g} to {now:g}; if an episode begins there, "
-            "say so with --episode or --truncated"
+            f"{log.place(order[index])}: the time goes back from {spell_time(was, log.time_kind)} to "
+            f"{spell_time(now, log.time_kind)}; if an episode begins there, say so with --episode or --truncated"
         )
     median = float(np.median(step[~begins]))
     gaps = step > IRREGULAR * median

@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tether.data.tables.dialect import CsvOptions, Dialect, guess_dialect
+from tether.data.tables.separated import Separated, read_separated
 from tether.errors import TetherError
 
 if TYPE_CHECKING:
     import pyarrow
 
-SUFFIXES = (".parquet", ".pq", ".csv", ".csv.gz", ".npz")
+SUFFIXES = (".parquet", ".pq", ".csv", ".csv.gz", ".tsv", ".npz")
 
 
 @dataclass(frozen=True)
@@ -26,6 +28,7 @@ class TableFile:
     path: Path
     schema: pyarrow.Schema
     bases: dict[str, str]  # of a column that is part of a two-dimensional array: the array's name
+    dialect: Dialect | None = None  # of a CSV file
 
     @property
     def name(self) -> str:
@@ -60,7 +63,7 @@ def natural_order(name: str) -> list[tuple[int, int, str]]:
     return [(0, int(part), "") if part.isdigit() else (1, 0, part) for part in re.split(r"(\d+)", name) if part]
 
 
-def open_table(path: Path) -> TableFile:
+def open_table(path: Path, written: CsvOptions) -> TableFile:
     """What columns the file has, and of which types."""
     with _reading(path):
         if path.suffix == ".npz":
@@ -70,24 +73,29 @@ def open_table(path: Path) -> TableFile:
             import pyarrow.parquet
 
             return TableFile(path, _checked(pyarrow.parquet.read_schema(path), path), {})
-        from pyarrow import csv
+        import pyarrow
 
-        with csv.open_csv(path) as reader:  # its types are those of the first rows only
-            return TableFile(path, _checked(reader.schema, path), {})
+        dialect = guess_dialect(path, written)
+        units = dict(zip(dialect.header, dialect.units, strict=False))
+        fields = [
+            pyarrow.field(name, pyarrow.string(), metadata={"unit": units[name]} if units.get(name) else None)
+            for name in dialect.header
+        ]
+        return TableFile(path, pyarrow.schema(fields), {}, dialect)
 
 
-def read_table(file: TableFile, columns: Sequence[str]) -> pyarrow.Table:
-    """The columns, in the order asked for."""
+def read_table(file: TableFile, columns: Sequence[str], empty_ragged: bool = False) -> Separated:
+    """The columns, in the order asked for; those of a CSV file as text."""
     with _reading(file.path):
         if file.path.suffix == ".npz":
-            return _read_npz(file.path)[0].select(list(columns))
+            return Separated(_read_npz(file.path)[0].select(list(columns)))
         if file.path.suffix in (".parquet", ".pq"):
             import pyarrow.parquet
 
-            return pyarrow.parquet.read_table(file.path, columns=list(columns), partitioning=None).select(list(columns))
-        from pyarrow import csv
-
-        return csv.read_csv(file.path, convert_options=csv.ConvertOptions(include_columns=list(columns)))
+            table = pyarrow.parquet.read_table(file.path, columns=list(columns), partitioning=None)
+            return Separated(table.select(list(columns)))
+        assert file.dialect is not None
+        return read_separated(file.path, file.dialect, columns, empty_ragged)
 
 
 def unit_of(field: pyarrow.Field) -> str | None:

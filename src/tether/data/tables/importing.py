@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -14,15 +14,14 @@ from tether.data.files.attributes import is_plain_env_id
 from tether.data.files.d4rl import sha256_of
 from tether.data.provenance import derivation_from_files
 from tether.data.tables.actions import Bounds, find_bounds, find_choices, look_like_choices
+from tether.data.tables.dates import spell_time
+from tether.data.tables.dialect import CsvOptions
 from tether.data.tables.episodes import Log, RowFindings, arrange
-from tether.data.tables.files import TableFile, find_files, open_table, read_table, unit_of
+from tether.data.tables.files import TableFile, find_files, open_table, unit_of
+from tether.data.tables.reading import ReadOptions, read_log
 from tether.data.tables.roles import Roles, find_roles
-from tether.data.tables.values import Values, chosen, flags, labels, numbers, times
 from tether.errors import TetherError
 from tether.types import Batch, Spec, discrete_spec
-
-if TYPE_CHECKING:
-    import pyarrow
 
 NOTHING = "none"  # as --terminated: no row is a true end
 
@@ -45,6 +44,10 @@ class ImportOptions:
     action_high: tuple[float, ...] | None = None
     action_choices: tuple[str, ...] | None = None  # how many there are, or the name of each; None: those of the environment
     env_id: str | None = None
+    written: CsvOptions = CsvOptions()  # noqa: RUF009 -- frozen
+    time_format: str | None = None  # day-first, month-first, year-first or a pattern; None: guessed
+    time_zone: str | None = None  # of a local clock; "none": it never changes
+    duplicates: str | None = None  # "first" or "last" of different rows of one time; None: an error
 
 
 class ColumnFacts(NamedTuple):
@@ -75,12 +78,9 @@ class Imported:
 
 def import_tables(given: Sequence[Path], options: ImportOptions, on_file: Callable[[int], None] = lambda done: None) -> Imported:
     """Read tables as one dataset. Nothing is written."""
-    if options.env_id is not None and not is_plain_env_id(options.env_id):
-        raise TetherError(f"--env-id is {options.env_id!r}, expected the id of an environment such as Hopper-v4")
-    if options.max_gap is not None and options.time is None:
-        raise TetherError("--max-gap is a length of time, which only --time can tell")
+    _check_options(options)
     paths = find_files(given)
-    files = [open_table(path) for path in paths]
+    files = [open_table(path, options.written) for path in paths]
     terminated = None if options.terminated == NOTHING else options.terminated
     roles = find_roles(
         files, options.observation, options.action, options.reward, terminated, options.truncated, options.episode, options.time
@@ -88,8 +88,14 @@ def import_tables(given: Sequence[Path], options: ImportOptions, on_file: Callab
     choices = find_choices(options.action_choices, options.env_id, roles.action)
     if choices and not (options.action_low is options.action_high is None):
         raise TetherError("choices have no bounds: leave out --action-low and --action-high")
-    log, types = _read(files, roles, choices, options, on_file)
-    kept = arrange(log, options.max_gap)
+    if options.env_id is not None:
+        _check_sizes(options.env_id, roles, choices)
+    how = ReadOptions(
+        options.written.decimal, options.time_format, options.time_zone, options.episode_ids, options.drop_incomplete_rows
+    )
+    read = read_log(files, roles, choices, how, on_file)
+    log = read.log
+    kept = arrange(log, options.max_gap, options.duplicates)
     observation, action, reward = log.observation[kept.order], log.action[kept.order], log.reward[kept.order]
     ends = log.terminated[kept.order]
     if not (ends | ~kept.last).any():
@@ -108,9 +114,12 @@ def import_tables(given: Sequence[Path], options: ImportOptions, on_file: Callab
         truncated=kept.last & ~ends,
         spec=spec,
         attributes=attributes,
-        columns=_column_facts(files[0], roles, types, observation, action, reward),
+        columns=_column_facts(files[0], roles, read.types, observation, action, reward),
         findings=kept.findings,
         assumptions=[
+            *_how_written(files),
+            *read.told,
+            *_about_times(log, roles.time, kept.order),
             *_assumptions(roles, len(files), options.env_id),
             _about_choices(choices, options) if bounds is None else _about_bounds(bounds, action, options),
         ],
@@ -119,90 +128,52 @@ def import_tables(given: Sequence[Path], options: ImportOptions, on_file: Callab
     )
 
 
-def _read(
-    files: list[TableFile], roles: Roles, choices: tuple[str, ...], options: ImportOptions, on_file: Callable[[int], None]
-) -> tuple[Log, dict[str, str]]:
-    parts: list[dict[str, Values]] = []
-    types: dict[str, str] = {}
-    for done, file in enumerate(files, start=1):
-        table = read_table(file, list(roles.by_column))
-        if not table.num_rows:
-            raise TetherError(f"{file.name}: has no rows")
-        types = types or {name: str(table.schema.field(name).type) for name in table.schema.names}
-        part = {name: _values(table, file.name, name, role, choices) for name, role in roles.by_column.items()}
-        if not options.drop_incomplete_rows:
-            _refuse_incomplete(part, file.name)
-        parts.append(part)
-        on_file(done)
-
-    def joined(name: str) -> np.ndarray:
-        return np.concatenate([part[name].values for part in parts])
-
-    def matrix(names: tuple[str, ...]) -> np.ndarray:
-        return np.stack([joined(name).astype(np.float32) for name in names], axis=1)
-
-    rows = [len(part[roles.reward].values) for part in parts]
-    file_of = np.repeat(np.arange(len(files)), rows)
-    missing = [np.logical_or.reduce([column.missing for column in part.values()]) for part in parts]
-    never = np.zeros(sum(rows), dtype=bool)
-    return Log(
-        observation=matrix(roles.observation),
-        action=matrix(roles.action),
-        reward=joined(roles.reward).astype(np.float32),
-        terminated=never if roles.terminated is None else joined(roles.terminated),
-        truncated=never if roles.truncated is None else joined(roles.truncated),
-        episode=None if roles.episode is None else _episode_numbers(parts, files, roles.episode, file_of, options.episode_ids),
-        time=None if roles.time is None else np.concatenate([_filled(part[roles.time]) for part in parts]),
-        incomplete=np.concatenate(missing),
-        file=file_of,
-        row=np.concatenate([np.arange(count) for count in rows]),
-        names=tuple(file.name for file in files),
-    ), types
+def _check_options(options: ImportOptions) -> None:
+    if options.env_id is not None and not is_plain_env_id(options.env_id):
+        id = options.env_id
+        mend = f"; a file may not name a module to run, so say --set evaluation.env_id={id} when training" if ":" in id else ""
+        raise TetherError(f"--env-id is {id!r}, expected the id of an environment such as Hopper-v4{mend}")
+    if options.time is None:
+        for name, value in (("max-gap", options.max_gap), ("time-format", options.time_format), ("time-zone", options.time_zone)):
+            if value is not None:
+                raise TetherError(f"--{name} is about time, and no --time says which column that is")
+        if options.duplicates is not None:
+            raise TetherError("--duplicates is about rows of one time, and no --time says which column that is")
+    if options.max_gap is not None and not options.max_gap > 0:
+        raise TetherError(f"--max-gap is {options.max_gap:g}; it must be above 0")
 
 
-def _values(table: pyarrow.Table, file: str, name: str, role: str, choices: tuple[str, ...]) -> Values:
-    if role == "action" and choices:
-        return chosen(table.column(name), f"{file}: column {name!r}", choices)
-    convert = {"terminated": flags, "truncated": flags, "episode": labels, "time": times}.get(role, numbers)
-    return convert(table.column(name), f"{file}: column {name!r}")
+def _check_sizes(env_id: str, roles: Roles, choices: tuple[str, ...]) -> None:
+    """Refuse an environment that is not there, or not that of the log."""
+    from tether.environments.making import make_environment
 
-
-def _refuse_incomplete(part: dict[str, Values], file: str) -> None:
-    count = int(np.logical_or.reduce([column.missing for column in part.values()]).sum())
-    if not count:
-        return
-    row, name = min((int(np.argmax(column.missing)), name) for name, column in part.items() if column.missing.any())
-    raise TetherError(
-        f"{file}, row {row + 1}: column {name!r} is empty or not a finite number ({count:,} such rows in this file); mend them, "
-        "or give --drop-incomplete-rows to leave them out and cut their episodes there"
+    actions = len(choices) or len(roles.action)
+    spec = (
+        discrete_spec(len(roles.observation), actions)
+        if choices
+        else Spec(len(roles.observation), (-1.0,) * actions, (1.0,) * actions)
     )
+    try:
+        make_environment(env_id, spec).close()
+    except TetherError as error:
+        raise TetherError(f"--env-id {env_id}: {error}".replace("the dataset has", "the log has")) from error
 
 
-def _filled(column: Values) -> np.ndarray:
-    """With a missing entry taken from the row before, so that a row that is to be dropped is dropped in its place."""
-    known = np.maximum.accumulate(np.where(column.missing, -1, np.arange(len(column.values))))
-    known[known < 0] = int(np.argmax(~column.missing))
-    return column.values[known]
+def _how_written(files: list[TableFile]) -> list[str]:
+    """What was guessed about the files, those of one kind together."""
+    by_text: dict[str, list[str]] = {}
+    for file in files:
+        if file.dialect is not None and file.dialect.told:
+            by_text.setdefault("; ".join(file.dialect.told), []).append(file.name)
+    return [f"{names[0]}{f' and {len(names) - 1} more' * (len(names) > 1)}: {text}" for text, names in by_text.items()]
 
 
-def _episode_numbers(
-    parts: list[dict[str, Values]], files: list[TableFile], name: str, file_of: np.ndarray, scope: str | None
-) -> np.ndarray:
-    """(N,) one number an episode. Whether an id that two files have is one episode or two, only the user knows."""
-    names, numbers = np.unique(np.concatenate([_filled(part[name]) for part in parts]), return_inverse=True)
-    if scope == "across-files":
-        return numbers
-    if scope is None:
-        first: dict[int, int] = {}
-        for number, file in {*zip(numbers.tolist(), file_of.tolist(), strict=True)}:
-            other = first.setdefault(number, file)
-            if other != file:
-                one, two = sorted((other, file))
-                raise TetherError(
-                    f"{files[two].name}: has an episode {str(names[number])!r}, as {files[one].name} has; say "
-                    "--episode-ids per-file if they are two, --episode-ids across-files if it is one that goes on"
-                )
-    return np.unique(numbers + len(names) * file_of, return_inverse=True)[1]
+def _about_times(log: Log, name: str | None, order: np.ndarray) -> list[str]:
+    if log.time is None or log.time_kind not in ("clock", "moment"):
+        return []
+    first, last = (spell_time(float(value), log.time_kind) for value in (log.time[order].min(), log.time[order].max()))
+    zone = " UTC" if log.time_kind == "moment" else " of a clock whose zone is not said"
+    return [f"{name} is from {first} to {last}{zone}"]
 
 
 def _provenance(
@@ -225,6 +196,8 @@ def _provenance(
         "episode_ids": options.episode_ids,
         "max_gap": options.max_gap,
         "drop_incomplete_rows": options.drop_incomplete_rows,
+        **{name: value for name in ("duplicates", "time_format", "time_zone") if (value := getattr(options, name)) is not None},
+        **{name: value for name, value in asdict(options.written).items() if value is not None},
         "found": asdict(findings),
     }
     return derivation_from_files("import", arguments, {file.path.name: sha256_of(file.path) for file in files})

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from tether.data.tables.dates import Times
+from tether.data.tables.marks import EMPTY, OTHER, parse_numbers
+from tether.data.tables.places import Where
 from tether.errors import TetherError
 
 if TYPE_CHECKING:
     import pyarrow
 
 MOST_NAMES = 12  # of choices that a message lists
-WORDS = {"true": True, "false": False, "yes": True, "no": False, "y": True, "n": False, "1": True, "0": False}  # in any case
+# In any case: English, German, French.
+_YES = ("true", "yes", "y", "t", "on", "1", "wahr", "ja", "vrai", "oui")
+_NO = ("false", "no", "n", "f", "off", "0", "falsch", "nein", "faux", "non")
+WORDS = dict.fromkeys(_YES, True) | dict.fromkeys(_NO, False)
 LARGEST = float(np.finfo(np.float32).max)
+
+Tell = Callable[[str], None]  # what was understood in a way that the user should know
 
 
 class Values(NamedTuple):
@@ -24,74 +32,124 @@ class Values(NamedTuple):
     missing: np.ndarray  # (N,) bool: empty, or not a number
 
 
-def numbers(column: pyarrow.ChunkedArray, where: str) -> Values:
-    """As float64, within what float32 can hold."""
+def numbers(column: pyarrow.ChunkedArray, where: Where, decimal: str = ".", tell: Tell = lambda text: None) -> Values:
+    """As float64, within what float32 can hold. Yes and no in all rows are 1 and 0."""
     from pyarrow import types
 
     kind = column.type
-    if not (types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind) or types.is_decimal(kind)):
-        if not types.is_null(kind):
-            raise TetherError(f"{where} has type {kind}, expected numbers{_first_text(column)}")
+    if is_text(column):
+        return _within(_numbers_in_text(column, where, decimal, tell), where)
+    if types.is_null(kind):
         return Values(np.zeros(len(column)), np.ones(len(column), dtype=bool))
+    if not (types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind) or types.is_decimal(kind)):
+        raise TetherError(f"{where} has type {kind}, expected numbers{_first(column)}")
     import pyarrow
 
     if types.is_boolean(kind):
         column = column.cast(pyarrow.int8())
     values = column.cast(pyarrow.float64(), safe=False).to_numpy().astype(np.float64)
-    large = np.isfinite(values) & (np.abs(values) > LARGEST)
+    return _within(Values(values, ~np.isfinite(values)), where)
+
+
+def _within(found: Values, where: Where) -> Values:
+    large = ~found.missing & (np.abs(found.values) > LARGEST)
     if large.any():
         row = int(np.argmax(large))
-        raise TetherError(f"{where} is {values[row]:g} in row {row + 1}, more than a float32 holds")
-    return Values(values, ~np.isfinite(values))
+        raise TetherError(f"{where} is {found.values[row]:g} in {where.at(row)}, more than a float32 holds")
+    return found
 
 
-def flags(column: pyarrow.ChunkedArray, where: str) -> Values:
+def _numbers_in_text(column: pyarrow.ChunkedArray, where: Where, decimal: str, tell: Tell) -> Values:
+    found = parse_numbers(column, decimal)
+    if found.strange is None:
+        if found.grouped is not None:
+            tell(f"{where.column}: marks of thousands are taken out, as of {found.grouped!r}")
+        return Values(found.values, found.missing)
+    text, missing = labels(column, where)
+    words, places = np.unique(text, return_inverse=True)
+    known = [word.lower() in WORDS or word.lower() in EMPTY for word in words.tolist()]
+    if all(known):
+        spelled = [word for word in words.tolist() if word.lower() in WORDS]
+        tell(f"{where.column}: {', '.join(f'{word} is {int(WORDS[word.lower()])}' for word in spelled)}")
+        empty = np.array([word.lower() in EMPTY for word in words.tolist()])[places]
+        return Values(np.array([float(WORDS.get(word.lower(), 0)) for word in words.tolist()])[places], missing | empty)
+    value = str(text[found.strange])
+    other = parse_numbers(column.slice(found.strange, 1), OTHER[decimal]).strange is None
+    hint = f"; if {OTHER[decimal]!r} is its decimal mark, say --decimal {OTHER[decimal]!r}" if other else ""
+    raise TetherError(f"{where} is {value!r} in {where.at(found.strange)}, expected a number{hint}")
+
+
+def flags(column: pyarrow.ChunkedArray, where: Where, decimal: str = ".") -> Values:
     """As bool, from 0 and 1 of any number type, from true and false, or from words for them."""
-    if _is_text(column):
-        return _worded_flags(column, where)
+    if is_text(column):
+        return _worded_flags(column, where, decimal)
     found = numbers(column, where)
     strange = ~found.missing & (found.values != 0) & (found.values != 1)
     if strange.any():
         row = int(np.argmax(strange))
-        raise TetherError(f"{where} is {found.values[row]:g} in row {row + 1}, expected 0 or 1")
+        raise TetherError(f"{where} is {found.values[row]:g} in {where.at(row)}, expected 0 or 1")
     return Values(found.values == 1, found.missing)
 
 
-def _worded_flags(column: pyarrow.ChunkedArray, where: str) -> Values:
+def _worded_flags(column: pyarrow.ChunkedArray, where: Where, decimal: str) -> Values:
     found = labels(column, where)
     different, places = np.unique(found.values, return_inverse=True)
-    words = [str(word).strip().lower() for word in different]
-    strange = ~found.missing & np.array([word not in WORDS for word in words])[places]
+    words = [_as_whole(str(word), decimal).lower() for word in different]
+    missing = found.missing | np.array([word in EMPTY for word in words])[places]
+    strange = ~missing & np.array([word not in WORDS for word in words])[places]
     if strange.any():
         row = int(np.argmax(strange))
-        raise TetherError(f"{where} is {str(found.values[row])!r} in row {row + 1}, expected 0 or 1, or {', '.join(WORDS)}")
-    return Values(np.array([WORDS.get(word, False) for word in words])[places], found.missing)
+        raise TetherError(
+            f"{where} is {str(found.values[row])!r} in {where.at(row)}, expected 0 or 1, true or false, yes or no, on or off"
+        )
+    return Values(np.array([WORDS.get(word, False) for word in words])[places], missing)
 
 
-def _is_text(column: pyarrow.ChunkedArray) -> bool:
+def _as_whole(text: str, decimal: str) -> str:
+    """`1.0` as `1`; what is no number as it is."""
+    try:
+        return f"{float(text.replace(decimal, '.')):.15g}"
+    except ValueError:
+        return text
+
+
+def is_text(column: pyarrow.ChunkedArray) -> bool:
     from pyarrow import types
 
     return types.is_string(column.type) or types.is_large_string(column.type) or types.is_dictionary(column.type)
 
 
-def chosen(column: pyarrow.ChunkedArray, where: str, names: Sequence[str]) -> Values:
+def chosen(column: pyarrow.ChunkedArray, where: Where, names: Sequence[str], decimal: str = ".") -> Values:
     """As the number of the choice whose name stands there; whole numbers are names too."""
-    is_text = _is_text(column)
-    found = labels(column, where) if is_text else numbers(column, where)
+    in_text = is_text(column)
+    found = labels(column, where) if in_text else numbers(column, where)
     different, places = np.unique(found.values, return_inverse=True)
-    spelled = different.tolist() if is_text else [f"{value:.15g}" for value in different.tolist()]
     number_of = {name: number for number, name in enumerate(names)}
+    if in_text:
+        spelled = [word if word in number_of else _as_whole(word, decimal) for word in different.tolist()]
+    else:
+        spelled = [f"{value:.15g}" for value in different.tolist()]
     values = np.array([number_of.get(name, -1) for name in spelled], dtype=np.float64)[places]
-    strange = ~found.missing & (values < 0)
+    empty = np.array([in_text and name not in number_of and name.lower() in EMPTY for name in spelled])[places]
+    strange = ~found.missing & ~empty & (values < 0)
     if strange.any():
         row = int(np.argmax(strange))
         few = ", ".join(names) if len(names) <= MOST_NAMES else f"{names[0]} to {names[-1]}"
-        mend = "; name the choices instead of counting them" if is_text and names[0] == "0" else ""
-        raise TetherError(f"{where} is {spelled[places[row]]!r} in row {row + 1}, expected one of {few}{mend}")
-    return Values(values, found.missing)
+        worded = in_text and not _is_number(spelled[places[row]])
+        mend = "; name the choices instead of counting them" if worded and names[0] == "0" else ""
+        raise TetherError(f"{where} is {spelled[places[row]]!r} in {where.at(row)}, expected one of {few}{mend}")
+    return Values(values, found.missing | empty)
 
 
-def labels(column: pyarrow.ChunkedArray, where: str) -> Values:
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def labels(column: pyarrow.ChunkedArray, where: Where) -> Values:
     """As text: what names an episode may be a number, a date or a word."""
     import pyarrow
 
@@ -99,29 +157,33 @@ def labels(column: pyarrow.ChunkedArray, where: str) -> Values:
     try:
         text = column.cast(pyarrow.string())
     except pyarrow.ArrowException as error:
-        raise TetherError(f"{where} has type {column.type}, which names no episode") from error
-    names = np.where(missing, "", text.to_numpy()).astype(str)
+        raise TetherError(f"{where} has type {column.type}, which names no episode{_first(column)}") from error
+    names = np.char.strip(np.where(missing, "", text.to_numpy()).astype(str))
     return Values(names, names == "")  # an empty field of a CSV is empty text
 
 
-def times(column: pyarrow.ChunkedArray, where: str) -> Values:
-    """As float64: numbers in their own unit; dates, times of day and durations in seconds."""
+def times(column: pyarrow.ChunkedArray, where: Where, decimal: str = ".") -> Times | None:
+    """In seconds, or numbers in a unit of their own. None: text that is no number, which is settled over all files."""
     import pyarrow
     from pyarrow import types
 
-    if not (types.is_temporal(column.type) and not types.is_interval(column.type)):
-        return numbers(column, where)
+    if is_text(column):
+        found = parse_numbers(column, decimal)
+        return None if found.strange is not None else Times(found.values, found.missing, None)
+    if not types.is_temporal(column.type) or types.is_interval(column.type):
+        return Times(*numbers(column, where), None)
     if types.is_duration(column.type):
-        column = column.cast(pyarrow.duration("ns"))
+        column, kind = column.cast(pyarrow.duration("ns")), "span"
     elif types.is_timestamp(column.type) or types.is_date(column.type):
-        column = column.cast(pyarrow.timestamp("ns"))
+        zone = getattr(column.type, "tz", None)
+        column, kind = column.cast(pyarrow.timestamp("ns", zone)), "moment" if zone else "clock"
     else:
-        column = column.cast(pyarrow.time64("ns"))
+        column, kind = column.cast(pyarrow.time64("ns")), "of day"
     missing = column.is_null().to_numpy()
     counts = column.cast(pyarrow.int64()).fill_null(0).to_numpy()
-    return Values(counts.astype(np.float64) / 1e9, missing)
+    return Times(counts.astype(np.float64) / 1e9, missing, kind)
 
 
-def _first_text(column: pyarrow.ChunkedArray) -> str:
+def _first(column: pyarrow.ChunkedArray) -> str:
     present = column.drop_null()
     return f" (the first is {present[0].as_py()!r})" if len(present) else ""
