@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import h5py
+import jax
 import numpy as np
 import pytest
 from pendulum import ENV_ID, interrupting, snapshot, state_of, write_episodes
@@ -21,7 +22,7 @@ from tether.data import load_dataset
 from tether.data.rewards import RewardScale
 from tether.errors import TetherError
 from tether.finetuning.appended import append_log, same_task
-from tether.finetuning.going_on import Wishes, go_on_online, online_config
+from tether.finetuning.going_on import Wishes, go_on_online, online_config, with_log
 from tether.finetuning.start import Start, read_start
 from tether.policies import load_policy
 from tether.runs.reading import read_run
@@ -264,6 +265,27 @@ def test_which_environments_are_of_one_task(one: str, other: str, same: bool):
     assert same_task(one, other) == same
 
 
+def test_a_run_with_a_log_begins_where_the_run_was(start: Start, pendulum_file: Path, tmp_path: Path):
+    log = write_episodes(tmp_path / "new.hdf5")
+    config, data, beginning = with_log(start, str(log), 500, say=lambda text: None)
+    rows = load_dataset(pendulum_file).size
+    assert data.load().size == 2 * rows
+    assert config.training.steps == 3_500
+    assert config.start == StartConfig(str(start.folder), start.checkpoint_sha256, 3_000, str(log))
+    assert config.online is None
+    assert (beginning.step, beginning.reward_scale) == (3_000, start.reward_scale)
+    assert beginning.bonus is None  # fitted anew, to both
+    for leaf, expected in zip(jax.tree.leaves(beginning.state), jax.tree.leaves(start.state), strict=True):
+        np.testing.assert_array_equal(leaf, expected)
+    assert [record["step"] for record in beginning.records] == [
+        *range(100, 3_001, 100),
+        1_000,
+        2_000,
+        3_000,
+    ]  # no lines of the fit
+
+
+@pytest.mark.slow
 def test_a_run_goes_on_with_a_log_and_then_with_another(finished_run: Path, tmp_path: Path, capsys):
     """The bonus is fitted to both; what was learnt before is where it begins; and the old run's lines come first."""
     logs = [write_episodes(tmp_path / name) for name in ("one.hdf5", "two.hdf5")]

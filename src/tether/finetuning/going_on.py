@@ -11,6 +11,7 @@ from typing import Any
 
 from tether.agents import AGENTS, check_actions, critic_steps
 from tether.config import OnlineConfig, RunConfig, check
+from tether.data import Located
 from tether.data.provenance import recorded_parts
 from tether.environments.making import make_environment
 from tether.environments.vectors import environment_spec
@@ -79,7 +80,15 @@ def go_on_online(
 def go_on_with_log(
     start: Start, log: str, steps: int, folder: Path, seed: int | None = None, show: bool = True, say: Say = print
 ) -> dict[str, Any]:
-    """Learn on from the run's data and a new log behind it. Gives the content of `result.json`.
+    """Learn on from the run's data and a new log behind it. Gives the content of `result.json`."""
+    config, data, beginning = with_log(start, log, steps, seed, say)
+    return run(config, folder, show, say, data, beginning=beginning)
+
+
+def with_log(
+    start: Start, log: str, steps: int, seed: int | None = None, say: Say = print
+) -> tuple[RunConfig, Located, Beginning]:
+    """What is to be run on both logs, and where it begins.
 
     The bonus is fitted anew, to both: one that was only fitted further would know the new pairs better than the old, and the
     optimiser of its fit is gone. So the bonus, and what was held out of it, is that of a run on both logs from the start.
@@ -90,7 +99,7 @@ def go_on_with_log(
     # Of the fit before, nothing is said in the new run: its own has lines of the same numbers.
     records = tuple(record for record in start.records if "fit_step" not in record)
     beginning = _from(start, Beginning(start.reward_scale), config)
-    return run(config, folder, show, say, data, beginning=replace(beginning, records=records))
+    return config, data, replace(beginning, records=records)
 
 
 def online_config(start: Start, wishes: Wishes, seed: int | None = None) -> RunConfig:
