@@ -44,7 +44,9 @@ def test_a_folder_with_other_settings_is_refused(
     place = tmp_path / "runs" / "pendulum" / "td3-cvae" / "s0"
     place.parent.mkdir(parents=True)
     place.symlink_to(finished_run)
-    (tmp_path / "plan.toml").write_text(f'out = "{tmp_path}/runs"\ndatasets = ["{pendulum_file}"]\nsteps = 5000\n')
+    (tmp_path / "plan.toml").write_text(
+        f'out = "{tmp_path}/runs"\ndatasets = ["{pendulum_file}"]\npreset = "paper"\nsteps = 5000\n'
+    )
     assert cli.main(["sweep", str(tmp_path / "plan.toml")]) == 2
     err = capsys.readouterr().err
     assert f"{place} holds a run of another config (" in err

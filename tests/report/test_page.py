@@ -122,7 +122,7 @@ def test_the_command_of_a_run_that_went_on_is_that_of_going_on():
     words = told(named | {"start": start, "online": online, "seed": 3})
     expected = "--seed 3 --env Hopper-v4 --steps 300 --updates-per-step 2.0 --anneal 100 --noise 0.2 --set"
     assert words[:16] == ["tether", "finetune", "runs/a b/s3", *expected.split()]
-    assert "agent.discount=0.99" in words
+    assert "agent.discount=0.995" in words
     assert not [word for word in words if word.startswith(("training.steps=", "bonus.", "start.", "online."))]
     assert "--fresh" in told(named | {"online": online})
     with_log = told(named | {"start": start | {"log": "a.hdf5 + b.hdf5"}})

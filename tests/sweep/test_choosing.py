@@ -17,6 +17,7 @@ WALKER = Data("walker2d-medium-v2", "walker2d-medium-v2", "Walker2d-v4")
 PEN = Data("pen-human-v1", "pen-human-v1", "AdroitHandPen-v1")
 
 TEXT = """
+preset = "paper"
 datasets = ["hopper-medium-v2", "walker2d-medium-v2", "pen-human-v1"]
 seeds = [0, 1]
 [variants.low]

@@ -14,6 +14,7 @@ from tether.sweep.pool import Slots, share_out
 
 TEXT = """
 out = "{out}"
+preset = "paper"
 datasets = ["halfcheetah-medium-tether"]
 seeds = [0, 1]
 steps = 1000

@@ -28,7 +28,7 @@ def write_plan(folder: Path, data: Path, seeds: str, variants: str = "", **setti
     """A plan of small runs into `folder/runs`."""
     values = SETTINGS | {"training.steps": 400, "training.evaluate_every": 400}
     values |= {name.replace("__", "."): value for name, value in settings.items()}
-    lines = [f'out = "{folder}/runs"', f'datasets = ["{data}"]', f"seeds = {seeds}", "[settings]"]
+    lines = [f'out = "{folder}/runs"', 'preset = "paper"', f'datasets = ["{data}"]', f"seeds = {seeds}", "[settings]"]
     lines += [f'"{name}" = "{value}"' for name, value in values.items()]
     path = folder / "plan.toml"
     path.write_text("\n".join([*lines, variants]))
