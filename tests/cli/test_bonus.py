@@ -12,6 +12,7 @@ from tether import cli
 SMALL = "count,cvae:hidden_sizes=16x16:steps=20"
 
 
+@pytest.mark.slow  # tests/experiments has the lab itself
 def test_the_lab_writes_numbers_and_pictures_and_prints_a_table(
     pendulum_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):

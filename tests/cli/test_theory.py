@@ -35,6 +35,7 @@ def written(folder: Path) -> dict[str, Any]:
     return json.loads((folder / "theory.json").read_text())
 
 
+@pytest.mark.slow
 def test_one_statement_that_does_not_hold_fails_the_command(
     small: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):

@@ -111,6 +111,7 @@ def test_medium_replay_is_everything_until_then(tiny_online: OnlineSettings, tmp
     assert list(attributes(out)["source_rows"]) == [100]
 
 
+@pytest.mark.slow  # a mixed log goes the same way
 def test_medium_expert_is_half_and_half(tiny_online: OnlineSettings, tmp_path: Path, work: Path):
     out = tmp_path / "medium-expert.hdf5"
     collect_dataset(recipe(tiny_online, "medium-expert", transitions=101, noise=0.0), out, work)

@@ -94,6 +94,7 @@ def test_an_old_run_is_read_evaluated_and_found_finished(name: str, tmp_path: Pa
     assert said == [f"{folder} is finished (300 steps); left as it is"]
 
 
+@pytest.mark.slow  # old runs are read, and found finished, in the default suite
 def test_an_old_run_that_was_interrupted_goes_on_to_the_end_it_had(tmp_path: Path):
     """In the same steps; to the bit only where the same program runs on the same machine."""
     folder = tmp_path / "run"

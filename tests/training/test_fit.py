@@ -359,6 +359,7 @@ def start_fit(pendulum_file: Path, cache: Path, seconds_an_epoch: float) -> Iter
             process.kill()
 
 
+@pytest.mark.slow  # that a run waits is in test_run.py
 def test_one_fits_and_the_other_waits_and_reads_or_goes_on_if_the_first_dies(
     pendulum_file: Path, unbroken: FittedBonus, tmp_path: Path
 ):

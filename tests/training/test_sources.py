@@ -140,6 +140,7 @@ def test_a_whole_run_from_disk_ends_as_one_from_memory(
     assert (folder / "policy.safetensors").read_bytes() == (finished_run / "policy.safetensors").read_bytes()
 
 
+@pytest.mark.slow
 def test_a_run_begun_in_memory_goes_on_from_disk(pendulum_file: Path, interrupted_run: Path, finished_run: Path, tmp_path: Path):
     import shutil
 
