@@ -106,7 +106,7 @@ def corl(data: Batch, clone: Path) -> Callable[[], None]:
     return turn
 
 
-def d3rlpy(data: Batch) -> Callable[[], None]:
+def d3rlpy(data: Batch, name: str = "TD3PlusBC") -> Callable[[], None]:
     import logging
 
     import d3rlpy as library
@@ -117,7 +117,7 @@ def d3rlpy(data: Batch) -> Callable[[], None]:
     ends[999::1000] = 1.0
     columns = [np.asarray(column) for column in (data.observation, data.action, data.reward)]
     dataset = library.dataset.MDPDataset(*columns, terminals=np.zeros(ROWS, np.float32), timeouts=ends)
-    algorithm = library.algos.TD3PlusBCConfig().create(device="cpu:0")
+    algorithm = getattr(library.algos, f"{name}Config")().create(device="cpu:0")
     algorithm.build_with_dataset(dataset)
 
     def turn() -> None:

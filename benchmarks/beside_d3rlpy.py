@@ -12,15 +12,13 @@ from __future__ import annotations
 
 import argparse
 import json
-import logging
 import statistics
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import jax
 import numpy as np
-from against_others import ROWS, STEPS, measure
+from against_others import ROWS, STEPS, d3rlpy, measure
 
 from tether.agents import AGENTS, Agent, critic_steps
 from tether.benchmark.speed import SPEC, random_transitions, surroundings
@@ -65,30 +63,6 @@ def ours(agent: Agent, generator: CVAE | None, data: Batch) -> Callable[[], None
     return turn
 
 
-def theirs(name: str, dataset: Any) -> Callable[[], None]:
-    import d3rlpy as library
-
-    algorithm = getattr(library.algos, f"{name}Config")().create(device="cpu:0")
-    algorithm.build_with_dataset(dataset)
-
-    def turn() -> None:
-        logger = library.logging.NoopAdapterFactory()
-        algorithm.fit(dataset, n_steps=STEPS, n_steps_per_epoch=STEPS, show_progress=False, logger_adapter=logger)
-
-    return turn
-
-
-def episodes(data: Batch) -> Any:
-    import d3rlpy as library
-    import structlog
-
-    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))  # it tells of every fit
-    ends = np.zeros(ROWS, np.float32)
-    ends[999::1000] = 1.0
-    columns = [np.asarray(column) for column in (data.observation, data.action, data.reward)]
-    return library.dataset.MDPDataset(*columns, terminals=np.zeros(ROWS, np.float32), timeouts=ends)
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=5)
@@ -96,12 +70,11 @@ def main() -> None:
     parser.add_argument("--out", type=Path, help="write the JSON here")
     given = parser.parse_args()
     data = random_transitions(ROWS)
-    dataset = episodes(data)
     found = {}
     for name in given.only:
         agent, other, generator = PAIRS[name]
         print(name, flush=True)
-        found[name] = measure({"tether": ours(agent, generator, data), "d3rlpy": theirs(other, dataset)}, given.rounds)
+        found[name] = measure({"tether": ours(agent, generator, data), "d3rlpy": d3rlpy(data, other)}, given.rounds)
     print("\n| agent | tether, steps/s, median | d3rlpy | Tether is faster by, quartiles of the rounds |\n|---|---:|---:|---:|")
     for name, result in found.items():
         mine, other = (result["steps_per_second"][who] for who in ("tether", "d3rlpy"))

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from tether import settings, storage
-from tether.bonuses import BONUSES, GRADIENT, NO_BONUS, Bonus
+from tether.bonuses import BONUSES, NO_BONUS, Bonus
 from tether.data.dataset import Dataset
 from tether.data.transforms import split_episodes
 from tether.errors import TetherError, did_you_mean
@@ -129,12 +129,7 @@ def _examine(
         fitted = fit_bonus(entry.bonus, dataset, cache_folder(), lambda step, record: bar.update(step, **record))
     observation, actions = pairs_by_kind(held_out, seed)
     bonuses = {kind: fitted.novelty(observation, action, seed) for kind, action in actions.items()}
-    probed: Any = None
-    if dataset.spec.discrete:
-        probed = probe.Lowest(fitted.penalty, dataset.spec.action_size)
-    elif GRADIENT in entry.bonus.traits.offers:
-        with progress(f"probing {entry.label}", probe_steps) as bar:
-            probed = probe.probe(fitted, kept, probe_steps, seed, bar.update)
+    probed = probe.led_by(fitted, kept, probe_steps, seed, f"probing {entry.label}")
     record = {
         "bonus": entry.label,
         "settings": settings.to_plain(entry.bonus),

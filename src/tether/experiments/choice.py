@@ -17,7 +17,7 @@ import numpy as np
 
 from tether import storage
 from tether.agents import AGENTS
-from tether.bonuses import BONUSES, GRADIENT, NO_BONUS, Bonus
+from tether.bonuses import BONUSES, NO_BONUS, Bonus
 from tether.config import make_config
 from tether.data.dataset import Dataset
 from tether.data.transforms import split_episodes
@@ -200,12 +200,7 @@ def _verdict(
 ) -> Verdict:
     observation, actions = pairs_by_kind(held_out, seed)
     mean = {kind: float(np.mean(fitted.novelty(observation, actions[kind], seed))) for kind in ("data", "uniform")}
-    probed: Any = None
-    if held_out.spec.discrete:
-        probed = probe.Lowest(fitted.penalty, held_out.spec.action_size)
-    elif GRADIENT in each.bonus.traits.offers:
-        with progress(f"{place}: following", PROBE_STEPS) as bar:
-            probed = probe.probe(fitted, kept, PROBE_STEPS, seed, bar.update)
+    probed = probe.led_by(fitted, kept, PROBE_STEPS, seed, f"{place}: following")
     auroc, far = fitted.report.auroc, "other" if held_out.spec.discrete else "uniform"
     led = probe.distances(cloned if probed is None else probed, cloned, held_out, seed)
     return Verdict(

@@ -21,12 +21,13 @@ import optax
 from tether.agents.bc import BC
 from tether.agents.td3 import ACTIVATIONS, TD3
 from tether.bonuses import FrozenBonus
-from tether.bonuses.base import novelties
+from tether.bonuses.base import GRADIENT, novelties
 from tether.data.dataset import Dataset
 from tether.networks import Layers
 from tether.optimisation import ADAM
 from tether.policies import Deterministic, act
 from tether.policies.deterministic import make_deterministic
+from tether.progress import progress
 from tether.training.fit import FittedBonus
 from tether.training.lesson import Lesson
 from tether.training.loop import fresh_state, learn, run_keys
@@ -111,6 +112,16 @@ def clone(kept: Dataset, steps: int, seed: int, on_epoch: OnEpoch, agent: BC | N
         for epoch in lesson.epochs(lesson.fresh(), 0, EPOCH_STEPS):
             on_epoch(epoch.step)
         return lesson.policy(epoch.state, "online", epoch.step, kept.env_id).actor
+
+
+def led_by(fitted: FittedBonus, dataset: Dataset, steps: int, seed: int, title: str) -> Any:
+    """What follows the bonus alone, shown under `title` where it has to learn; None where the bonus has no slopes to follow."""
+    if dataset.spec.discrete:
+        return Lowest(fitted.penalty, dataset.spec.action_size)
+    if GRADIENT not in fitted.bonus.traits.offers:
+        return None
+    with progress(title, steps) as bar:
+        return probe(fitted, dataset, steps, seed, bar.update)
 
 
 def distances(probed: Any, cloned: Any, held_out: Dataset, seed: int) -> Distances:
