@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from tether.bonuses import GRADIENT, LOG_PROBABILITY, SAMPLES, VALUE, BonusTraits, FrozenBonus
+from tether.bonuses import ANCHOR, GRADIENT, LOG_PROBABILITY, SAMPLES, VALUE, Anchor, BonusTraits, FrozenBonus
 from tether.data.columns import with_columns
 from tether.data.dataset import Dataset
 from tether.optimisation import Optimiser
@@ -173,7 +173,7 @@ class BowlState(NamedTuple):
 class Bowl:
     """A bonus of known shape, `floor + steepness |a - centre|^2`. The shape is its state: all bowls share what is compiled."""
 
-    traits: ClassVar[BonusTraits] = BonusTraits(frozenset({VALUE, GRADIENT, SAMPLES, LOG_PROBABILITY}))
+    traits: ClassVar[BonusTraits] = BonusTraits(frozenset({VALUE, GRADIENT, SAMPLES, LOG_PROBABILITY, ANCHOR}))
     batch_shape: ClassVar[tuple[int, ...]] = (1,)
 
     steps: int = 0
@@ -200,15 +200,21 @@ class Bowl:
     def log_probability(self, state: BowlState, observation: jax.Array, action: jax.Array) -> jax.Array:
         return -self.novelty(state, observation, action, jax.random.key(0))
 
+    def anchor(self, state: BowlState, observation: jax.Array) -> Anchor:
+        """Its centre, give or take 0.5."""
+        mean = jnp.broadcast_to(state.centre, (observation.shape[0], SPEC.action_size))
+        return Anchor(mean, jnp.full_like(mean, 0.5))
+
 
 def bowl_state(floor: float = 0.0, steepness: float = 0.0, centre: Sequence[float] | np.ndarray = (0.0, 2.0)) -> BowlState:
     return BowlState(*(jnp.asarray(value, jnp.float32) for value in (floor, steepness, centre)))
 
 
-def rows_for(agent: Any, rows: Batch) -> Any:
-    """The rows with the columns that the agent asks for, as eight episodes of one length."""
+def rows_for(learner: Any, rows: Batch) -> Any:
+    """The rows with the columns that the agent or bonus asks for, as eight episodes of one length."""
     spec = CHOICES if rows.action.shape == (ROWS, 2) and bool(jnp.all(jnp.sum(rows.action, axis=1) == 1.0)) else SPEC
-    return jax.tree.map(jnp.asarray, with_columns(as_dataset(rows, spec=spec), agent.traits.columns, agent.discount))
+    discount = getattr(learner, "discount", 1.0)  # a bonus has none
+    return jax.tree.map(jnp.asarray, with_columns(as_dataset(rows, spec=spec), learner.traits.columns, discount))
 
 
 def penalty(bowl: BowlState | None = None, kind: str = "continuous") -> FrozenBonus:

@@ -12,7 +12,7 @@ from problems import small
 from tether.bonuses import BONUSES, FrozenBonus, frozen_template, without_chance
 from tether.bonuses.cvae import CVAE
 from tether.networks import Critics, Layers, Scaler, make_critics, make_mlp
-from tether.policies import BestOfSamples, Greedy, Policy
+from tether.policies import BestOfSamples, Greedy, Policy, Tethered
 from tether.policies.base import novelty_of
 from tether.policies.deterministic import make_deterministic
 from tether.policies.gaussian import make_squashed_gaussian
@@ -65,11 +65,17 @@ def best_of_samples() -> BestOfSamples:
     return BestOfSamples(generator, critics, perturbation, samples=6)
 
 
+def tethered() -> Tethered:
+    anchor = frozen("density", SPEC, hidden_sizes=(8,), components=3, least_std=0.2)
+    return Tethered(make_mlp(jax.random.key(4), 3, Layers((8,), scaler=SCALER), 2, "tanh"), anchor, reach=1.5, longest=0.4)
+
+
 MADE = {
     "deterministic": (make_deterministic(jax.random.key(0), SPEC, Layers((8,), ("tanh",), "every", SCALER)), SPEC),
     "greedy": (Greedy(make_mlp(jax.random.key(1), 3, Layers((8,), scaler=SCALER), 2)), CHOICES),
     "squashed-gaussian": (make_squashed_gaussian(jax.random.key(2), SPEC, Layers((8,), scaler=SCALER)), SPEC),
     "best-of-samples": (best_of_samples(), SPEC),
+    "tethered": (tethered(), SPEC),
 }
 
 

@@ -226,7 +226,7 @@ def test_a_fit_is_taken_from_the_cache_or_made_without_one(config: RunConfig, da
     [
         ("td3", "the agent is the name 'td3'; give the agent itself, tether.TD3()"),
         (tether.TD3, "the agent is <class 'tether.agents.td3.TD3'>; make one: TD3()"),
-        (None, "the agent is None; there is tether.TD3(), tether.TD3BC(), "),
+        (None, "the agent is None; there is tether.Tethered(), tether.TD3(), "),
         (tether.TD3(discount=2), "agent.discount is 2; it must be at least 0 and below 1"),
         (tether.TD3(batch_size=-1), "agent.batch_size is -1; it must be at least 1"),
         (tether.TD3(batch_size=2.5), "agent.batch_size is 2.5; it takes a whole number"),  # type: ignore[arg-type]

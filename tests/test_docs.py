@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import pytest
 
 from tether.agents import AGENTS
-from tether.bonuses import BONUSES
+from tether.bonuses import BONUSES, Anchor
 from tether.data.columns import with_blank_columns
 from tether.types import Batch, Problem, Spec, discrete_spec
 
@@ -39,6 +39,9 @@ class Nothing:
 
     def log_probability(self, observation, action):
         return jnp.zeros(observation.shape[0])
+
+    def anchor(self, observation):
+        return Anchor(jnp.zeros((observation.shape[0], 1)), jnp.ones((observation.shape[0], 1)))
 
 
 def documented() -> set[str]:

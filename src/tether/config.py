@@ -14,7 +14,7 @@ from tether.bonuses import BONUSES, Bonus
 from tether.bonuses.cvae import CVAE
 from tether.environments.tasks import find_task
 from tether.errors import TetherError, did_you_mean
-from tether.presets import PRESETS, rules_for, usual_bonus
+from tether.presets import PRESETS, rules_for, usual_agent, usual_bonus
 from tether.settings import Amount, Seed, Share, Size, Steps
 
 
@@ -109,7 +109,7 @@ VERSION = 3
 def make_config(
     dataset: str,
     env_id: str | None = None,
-    agent: str = "td3",
+    agent: str | None = None,
     bonus: str | None = None,
     preset: str = PRESETS[0],
     seed: int = 0,
@@ -117,11 +117,12 @@ def make_config(
 ) -> RunConfig:
     """The preset for this agent and the task of the environment, with the overrides on top.
 
-    Without a bonus it has the usual one of preset and agent. Overrides are by dotted name, such as `agent.bonus_weight_actor`;
-    text is read as the type of the setting.
+    Without an agent it has the preset's, without a bonus the usual one of preset and agent. Overrides are by dotted name, such as
+    `agent.bonus_weight_actor`; text is read as the type of the setting.
     """
     if preset not in PRESETS:
         raise TetherError(f"no preset {preset!r}{did_you_mean(preset, PRESETS)}")
+    agent = agent or usual_agent(preset, bonus)
     learns = settings.choose(AGENTS, agent, "agent")()
     bonus = bonus or usual_bonus(preset, agent)
     config = RunConfig(dataset, learns, settings.choose(BONUSES, bonus, "bonus")(), seed=seed)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tether.agents import AGENTS
+from tether.bonuses import BONUSES
 from tether.environments.tasks import Task
 from tether.settings import choose
 
@@ -26,6 +27,8 @@ class Rule:
     chosen_with: str = ANY  # the bonus that the numbers were chosen for; other bonuses get them too, with a word
 
 
+USUAL_AGENT = {"tether": "tethered"}  # by preset; for others the paper's
+PAPER_AGENT = "td3"
 USUAL_BONUS = {("tether", "td3"): "density"}  # by preset and agent; for others the agent's own
 WEIGHTS = {"agent.bonus_weight_actor", "agent.bonus_weight_critic"}
 
@@ -80,6 +83,8 @@ RULES = (
         agent="td3",
         chosen_with="density",
     ),
+    # The anchor of `tethered`, whatever the preset: what the better episodes usually did.
+    Rule({"bonus.components": 5, "bonus.lean_to_best": 6.0, "bonus.least_std": 0.1}, agent="tethered", bonus="density"),
     # Several Gaussians: where two policies made the data, one of them puts the likeliest action between theirs.
     Rule({"bonus.components": 5}, preset="tether", agent="td3", bonus="density"),
     Rule(
@@ -98,6 +103,14 @@ RULES = (
         chosen_with="cvae",
     ),
 )
+
+
+def usual_agent(preset: str, bonus: str | None) -> str:
+    """The name of the agent where none is asked for: the preset's; the paper's, which takes any, where a bonus is named that
+    the preset's does not take."""
+    usual = USUAL_AGENT.get(preset, PAPER_AGENT)
+    offers = BONUSES[bonus].traits.offers if bonus in BONUSES else frozenset()  # of `auto` or one's own, nothing is known yet
+    return usual if bonus is None or AGENTS[usual].traits.requires <= offers else PAPER_AGENT
 
 
 def usual_bonus(preset: str, agent: str) -> str:

@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import Any
 
 AGENTS = {
+    "tethered": "tether.agents.tethered:Tethered",
     "td3": "tether.agents.td3:TD3",
     "td3-bc": "tether.agents.td3_bc:TD3BC",
     "rebrac": "tether.agents.rebrac:ReBRAC",

@@ -46,6 +46,7 @@ Size: TypeAlias = Annotated[int, Limits(1)]  # sizes, periods and numbers of thi
 Steps: TypeAlias = Annotated[int, Limits(0)]
 Seed: TypeAlias = Annotated[int, Limits(0, 2**32, below=True)]  # JAX takes 32 bits: a larger seed would repeat a smaller one
 Amount: TypeAlias = Annotated[float, Limits(0)]  # weights, rates and noise
+Positive: TypeAlias = Annotated[float, Limits(1e-6)]  # what is divided by
 Share: TypeAlias = Annotated[float, Limits(0, 1)]
 ShareBelowOne: TypeAlias = Annotated[float, Limits(0, 1, below=True)]
 

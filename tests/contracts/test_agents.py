@@ -172,7 +172,8 @@ def test_extreme_rewards_leave_everything_finite(name, kind, size):
 
 @every_agent
 def test_every_policy_stays_within_the_bounds(name, kind):
-    agent = small(AGENTS[name])
+    loosely = {"bonus_weight_actor": 1.0} if name == "tethered" else {}  # the usual one of these tests holds it where it starts
+    agent = small(AGENTS[name], **loosely)
     state, _ = train(agent, bandit(), kind=kind)
     observation = jax.random.normal(jax.random.key(0), (256, SPEC.observation_size))
     policies = agent.policies(state, penalty(kind=kind))

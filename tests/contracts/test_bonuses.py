@@ -17,13 +17,14 @@ from problems import (
     as_dataset,
     blob_action,
     constant_reward,
+    rows_for,
     small,
     two_blobs,
     uniform_actions,
     with_one_setting_changed,
 )
 
-from tether.bonuses import BONUSES, GRADIENT, LOG_PROBABILITY, SAMPLES, VALUE
+from tether.bonuses import ANCHOR, BONUSES, GRADIENT, LOG_PROBABILITY, SAMPLES, VALUE
 from tether.data.transforms import split_episodes
 from tether.networks import Layers
 from tether.optimisation import ADAM
@@ -69,7 +70,7 @@ def program(bonus: Any) -> str:
         fitting, metrics = epoch.__wrapped__(bonus, fitting, rows, numbers, key_steps, jnp.zeros((), jnp.int32), 1, ())
         return metrics, bonus.novelty(bonus.frozen(fitting), rows.observation, rows.action, key_value)
 
-    traced = jax.make_jaxpr(whole)(jax.random.key(0), constant_reward())
+    traced = jax.make_jaxpr(whole)(jax.random.key(0), rows_for(bonus, constant_reward()))
     return f"{traced.jaxpr} {traced.consts}"
 
 
@@ -198,9 +199,15 @@ def test_a_fit_says_what_it_did(name):
 @every_bonus
 def test_it_offers_what_it_says(name):
     bonus, offers = fitted(name).bonus, BONUSES[name].traits.offers
-    assert {VALUE} <= offers <= {VALUE, GRADIENT, SAMPLES, LOG_PROBABILITY}
+    assert {VALUE} <= offers <= {VALUE, GRADIENT, SAMPLES, LOG_PROBABILITY, ANCHOR}
     assert hasattr(bonus, "sample") == (SAMPLES in offers)
     assert hasattr(bonus, "log_probability") == (LOG_PROBABILITY in offers)
+    assert hasattr(bonus, "anchor") == (ANCHOR in offers)
+    if ANCHOR in offers:
+        observation = two_blobs().observation
+        mean, std = bonus.anchor(fitted(name).state, observation)
+        assert np.abs(np.asarray(mean) - blob_action(np.asarray(observation))).mean() < 0.2
+        assert (np.asarray(std) > 0).all()
     if SAMPLES in offers:
         observation = two_blobs().observation
         drawn = np.asarray(bonus.sample(fitted(name).state, observation, jax.random.key(0)))

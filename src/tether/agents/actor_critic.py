@@ -18,22 +18,26 @@ import optax
 
 from tether.networks import Critics, Layers, Norm, make_critics, observation_scaler
 from tether.optimisation import copy_of, mix
-from tether.policies.deterministic import Deterministic, make_deterministic
+from tether.policies.deterministic import make_deterministic
 from tether.types import Batch, Key, Metrics, Penalty, Problem
 
 Bounds = tuple[float, ...]
 
 # The loss of an actor, and metrics, of: actor, critics, the last batch, key.
-ActorLoss: TypeAlias = Callable[[Deterministic, Critics, Batch, Key], tuple[jax.Array, Metrics]]
+ActorLoss: TypeAlias = Callable[[Any, Critics, Batch, Key], tuple[jax.Array, Metrics]]
 # What a next action costs, `(B,)`, and columns to be told as metrics, of: rows, the action, the same before smoothing, key.
 NextCostValue: TypeAlias = tuple[jax.Array, Metrics]
 NextCost: TypeAlias = Callable[[Batch, jax.Array, jax.Array, Key], NextCostValue]
 
 
+# What acts, of what is learnt of it. For most agents that is the same.
+Acting: TypeAlias = Callable[[Any], Any]
+
+
 class ActorCriticState(NamedTuple):
-    actor: Deterministic
-    target_actor: Deterministic
-    ema_actor: Deterministic  # a slower average than the target, never trained on
+    actor: Any  # a Deterministic, or the part of a policy that learns
+    target_actor: Any
+    ema_actor: Any  # a slower average than the target, never trained on
     critics: Critics
     target_critics: Critics
     actor_optimiser: optax.OptState
@@ -65,11 +69,17 @@ def start(agent: ActorCritic, key: Key, problem: Problem, activations: tuple[str
 
 
 def update(
-    agent: ActorCritic, state: ActorCriticState, batches: Batch, key: Key, actor_loss: ActorLoss, next_cost: NextCost
+    agent: ActorCritic,
+    state: ActorCriticState,
+    batches: Batch,
+    key: Key,
+    actor_loss: ActorLoss,
+    next_cost: NextCost,
+    acting: Acting = lambda actor: actor,
 ) -> tuple[ActorCriticState, Metrics]:
     """A step of the critics for each batch, then one of the actor on the last of them."""
     key_target, key_actor = jax.random.split(key)
-    targets, costs = critic_targets(agent, state, batches, key_target, next_cost)
+    targets, costs = critic_targets(agent, state, batches, key_target, next_cost, acting(state.target_actor))
 
     critics, critic_optimiser = state.critics, state.critic_optimiser
     critic_metrics = []
@@ -101,7 +111,7 @@ def update(
     }
 
 
-def policies(agent: ActorCritic, state: ActorCriticState, penalty: Penalty) -> dict[str, Deterministic]:
+def policies(agent: ActorCritic, state: ActorCriticState, penalty: Penalty) -> dict[str, Any]:
     return {"online": state.actor, "target": state.target_actor, "ema": state.ema_actor}
 
 
@@ -113,15 +123,16 @@ batch_shape = property(lambda agent: (agent.actor_period, agent.batch_size))
 
 
 def critic_targets(
-    agent: ActorCritic, state: ActorCriticState, batches: Batch, key: Key, next_cost: NextCost
+    agent: ActorCritic, state: ActorCriticState, batches: Batch, key: Key, next_cost: NextCost, actor: Any
 ) -> tuple[jax.Array, Metrics]:
     """Targets of all critic steps, `(critic steps, B)`, and what the cost has to say, computed as one batch.
+
+    `actor` is the target policy.
 
     The target networks move once an update, so one large batch gives the same numbers as one batch a step, faster.
     """
     rows = jax.tree.map(lambda column: column.reshape(-1, *column.shape[2:]), batches)
     key_noise, key_cost = jax.random.split(key)
-    actor = state.target_actor
     proposed = actor(rows.next_observation)
     next_action = smoothed_action(proposed, key_noise, agent.target_noise, agent.target_noise_clip, actor.low, actor.high)
     cost, told = next_cost(rows, next_action, proposed, key_cost)

@@ -46,7 +46,8 @@ def fit_step(bonus: Bonus, spec: Spec) -> float:
         key_init, key_update = jax.random.split(key)
         return bonus.update(bonus.init(key_init, Problem(spec, rows(spec, DATA_ROWS))), batch, key_update)
 
-    return of(update, jax.random.key(0), rows(spec, *bonus.batch_shape)) - _init(bonus, spec)
+    batch = with_blank_columns(rows(spec, *bonus.batch_shape), bonus.traits.columns)
+    return of(update, jax.random.key(0), batch) - _init(bonus, spec)
 
 
 def novelty(bonus: Bonus, spec: Spec) -> float:

@@ -93,6 +93,7 @@ def measure_agent(name: str, agent: Agent, bonus: Bonus, data: Batch, steps: int
 
 
 def measure_fit(name: str, bonus: Bonus, data: Batch, steps: int, repetitions: int) -> Measurement:
+    data = with_blank_columns(data, bonus.traits.columns)
     return _measure_loop(name, bonus, data, steps, repetitions, flops.fit_step(bonus, SPEC))
 
 

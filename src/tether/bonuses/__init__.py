@@ -2,10 +2,12 @@
 
 from tether import registry
 from tether.bonuses.base import (
+    ANCHOR,
     GRADIENT,
     LOG_PROBABILITY,
     SAMPLES,
     VALUE,
+    Anchor,
     Bonus,
     BonusTraits,
     FrozenBonus,
@@ -19,12 +21,14 @@ BONUSES = add_installed(registry.load_all(registry.BONUSES), "bonus")
 NO_BONUS = "none"
 
 __all__ = [
+    "ANCHOR",
     "BONUSES",
     "GRADIENT",
     "LOG_PROBABILITY",
     "NO_BONUS",
     "SAMPLES",
     "VALUE",
+    "Anchor",
     "Bonus",
     "BonusTraits",
     "FrozenBonus",

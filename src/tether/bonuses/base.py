@@ -7,7 +7,7 @@ A bonus with nothing to learn by gradient does all its work in `init` and has `s
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import equinox as eqx
 import jax
@@ -15,11 +15,19 @@ import jax.numpy as jnp
 
 from tether.types import Batch, Key, Metrics, Problem, Spec, row_shapes
 
-# What agents may ask of a bonus, spelt for a message. All offer a value; the last two come with a method of their own.
+# What agents may ask of a bonus, spelt for a message. All offer a value; the last three come with a method of their own.
 VALUE = "a value"
 GRADIENT = "a gradient in the action"
 SAMPLES = "samples of actions"  # sample(state, observation, key) -> (B, A)
 LOG_PROBABILITY = "a log-probability"  # log_probability(state, observation, action) -> (B,)
+ANCHOR = "an anchor"  # anchor(state, observation) -> Anchor
+
+
+class Anchor(NamedTuple):
+    """What is usually done, and how much that varies. Both `(B, A)`."""
+
+    mean: jax.Array
+    std: jax.Array
 
 
 @dataclass(frozen=True)
@@ -27,6 +35,7 @@ class BonusTraits:
     offers: frozenset[str] = frozenset({VALUE, GRADIENT})
     every_row: bool = False  # its `init` looks at each row of the data, and a sample will not do
     needs_repeats: bool = False  # it knows only observations that it has seen to the last digit
+    columns: tuple[str, ...] = ()  # of its batches, besides those of `Batch`: see `tether.data.columns`
 
 
 class Bonus(Protocol):
@@ -87,6 +96,10 @@ class FrozenBonus(eqx.Module):
     def log_probability(self, observation: jax.Array, action: jax.Array) -> jax.Array:
         """Of a bonus that offers it: how likely the data's policy is to take the actions, `(B, O), (B, A) -> (B,)`."""
         return self.bonus.log_probability(self.state, observation, action)  # type: ignore[attr-defined]
+
+    def anchor(self, observation: jax.Array) -> Anchor:
+        """Of a bonus that offers it: what is usually done here."""
+        return self.bonus.anchor(self.state, observation)  # type: ignore[attr-defined]
 
 
 def frozen_template(bonus: Bonus, spec: Spec) -> FrozenBonus:

@@ -14,7 +14,7 @@ Settings = Annotated[tuple[tuple[str, ...], ...], tyro.conf.UseAppendAction, tyr
 
 def train(
     dataset: str,
-    agent: str = "td3",
+    agent: str | None = None,
     bonus: str | None = None,
     preset: str = "tether",
     steps: int | None = None,
@@ -47,9 +47,10 @@ def train(
 
     Args:
         dataset: A dataset: a name (see `tether data list`), a path to an HDF5 file in the D4RL layout, or minari:ID.
-        agent: What learns: one of the agents listed below.
-        bonus: What holds it to the data: one of the bonuses listed below. Default: the usual one of preset and agent, for td3
-            density, or cvae with the paper's presets. auto: short fits of all that the agent can take, and the one that tells
+        agent: What learns: one of the agents listed below. Default: tethered; td3 with the paper's presets, and where a bonus is
+            named that tethered cannot take.
+        bonus: What holds it to the data: one of the bonuses listed below. Default: the usual one of preset and agent: density, or
+            cvae with the paper's presets. auto: short fits of all that the agent can take, and the one that tells
             actions apart and leads to the data, with reasons.
         preset: tether is our own, 60,000 steps; paper is the paper's, 500,000 steps; quick is the paper's in 50,000 with the
             bonus fitted as long.
@@ -74,9 +75,10 @@ def train(
     from tether.config import make_config, settings_of
     from tether.data import locate
     from tether.environments.tasks import find_task
-    from tether.presets import explanations
+    from tether.presets import explanations, usual_agent
     from tether.training.run import run
 
+    agent = agent or usual_agent(preset, bonus)
     overrides = dict(settings.parse(text) for group in set for text in group)
     if steps is not None:
         overrides["training.steps"] = str(steps)

@@ -10,12 +10,14 @@ from tether.policies.deterministic import Deterministic
 from tether.policies.file import Policy, load_policy
 from tether.policies.gaussian import SquashedGaussian
 from tether.policies.greedy import Greedy
+from tether.policies.tethered import Tethered
 
 POLICIES = {
     "deterministic": Deterministic,
     "greedy": Greedy,
     "squashed-gaussian": SquashedGaussian,
     "best-of-samples": BestOfSamples,
+    "tethered": Tethered,
 }
 PARTS.update(POLICIES)
 

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from tether.errors import TetherError, did_you_mean
-from tether.runtime.bonuses import CVAE, Novelty, read_bonus
+from tether.runtime.bonuses import CVAE, Density, Novelty, read_bonus
 from tether.runtime.layers import (
     Array,
     Network,
@@ -108,6 +108,32 @@ class BestOfSamples:
         return action.reshape(-1, self.samples, self.actions), values.reshape(-1, self.samples)
 
 
+class Tethered:
+    """The anchor of a bonus, and a bounded step from there."""
+
+    def __init__(self, description: Mapping[str, Any], tensors: Tensors) -> None:
+        self.step = _network(description["step"], tensors.below("step"))
+        self.reach, anchor = np.float32(description["reach"]), description["anchor"]
+        spec = spec_from_json(anchor["spec"])
+        bonus = read_bonus(anchor["bonus"], spec, tensors.below("anchor/state"))
+        if not isinstance(bonus, Density):
+            raise TetherError(f"tether.runtime cannot anchor a policy in {anchor['bonus'].get('name')!r}; it can in density")
+        self.anchor = bonus
+        self.low, self.high = bounds_of(spec)
+        self.longest = np.float32(description["longest"]) * np.float32(0.5) * (self.high - self.low)
+
+    def __call__(self, xp: Xp, observation: Array) -> Array:
+        weights, means, stds = self.anchor.gaussians(xp, observation)
+        chosen = choose(xp, weights)
+        mean, std = (sum(each * chosen[:, n : n + 1] for n, each in enumerate(parts)) for parts in (means, stds))
+        moved = mean + xp.minimum(std * self.reach, self.longest[None, :]) * run(xp, self.step, observation)
+        return xp.minimum(xp.maximum(moved, self.low[None, :]), self.high[None, :])
+
+    def values(self, xp: Xp, observation: Array) -> Array:
+        """What it compares, `(B, components)`."""
+        return self.anchor.gaussians(xp, observation)[0]
+
+
 def _generator(description: Mapping[str, Any], tensors: Tensors, samples: int) -> tuple[Callable[..., Array], int]:
     """What gives the samples of each observation, `(xp, (B, O), (B * samples, O)) -> (B * samples, A)`; and an action's size."""
     if description["kind"] == "squashed-gaussian":
@@ -140,6 +166,7 @@ READERS: dict[str, Callable[[Mapping[str, Any], Tensors], Actor]] = {
     "greedy": Greedy,
     "squashed-gaussian": _squashed_gaussian,
     "best-of-samples": BestOfSamples,
+    "tethered": Tethered,
 }
 
 

@@ -32,6 +32,7 @@ from tether.types import Spec
 Novelty: TypeAlias = Callable[[Xp, Array, Array, Array | None], Array]  # (B, O), (B, A), noise of a latent or None -> (B,)
 
 LOW_32 = 0xFFFFFFFF
+LEAST_STD = float(np.exp(-5.0))  # of a Gaussian of the density, in files that were written before it was a setting
 
 
 def read_bonus(settings: Mapping[str, Any], spec: Spec, state: Tensors) -> Novelty:
@@ -144,22 +145,23 @@ def _forward(settings: Mapping[str, Any], spec: Spec, state: Tensors) -> Novelty
     return novelty
 
 
-def _density(settings: Mapping[str, Any], spec: Spec, state: Tensors) -> Novelty:
-    network = read_network(state.below("network"), shape=spec.observation_shape)
-    (low, high), actions, components = bounds_of(spec), spec.action_size, int(settings.get("components", 1))
-    half = (np.float32(0.5) * (high - low))[None, :]
+class Density:
+    """A mixture of Gaussians, or logits; also the anchor of a policy."""
 
-    def novelty(xp: Xp, observation: Array, action: Array, noise: Array | None = None) -> Array:
-        found = run(xp, network, observation)
-        if spec.discrete:
-            logits = log_softmax(xp, found)
+    def __init__(self, settings: Mapping[str, Any], spec: Spec, state: Tensors) -> None:
+        self.network = read_network(state.below("network"), shape=spec.observation_shape)
+        self.spec, self.components = spec, int(settings.get("components", 1))
+        self.low, self.high = bounds_of(spec)
+        self.half = (np.float32(0.5) * (self.high - self.low))[None, :]
+        self.least = np.log(np.float32(settings.get("least_std", LEAST_STD)))
+
+    def __call__(self, xp: Xp, observation: Array, action: Array, noise: Array | None = None) -> Array:
+        if self.spec.discrete:
+            logits = log_softmax(xp, run(xp, self.network, observation))
             return xp.max(logits, axis=-1) - xp.sum(logits * action, axis=-1)
-        parts = [found[:, number * actions : (number + 1) * actions] for number in range(2 * components)]
-        means = [scale_to_bounds(xp.tanh(part), low, high) for part in parts[:components]]
-        stds = [xp.exp(xp.minimum(xp.maximum(p, np.float32(-5.0)), np.float32(2.0))) * half for p in parts[components:]]
-        if components == 1:  # what is left when the density is taken from that of the mean
+        weights, means, stds = self.gaussians(xp, observation)
+        if self.components == 1:  # what is left when the density is taken from that of the mean
             return np.float32(0.5) * xp.sum(square((action - means[0]) / stds[0]), axis=-1)
-        weights = log_softmax(xp, found[:, 2 * components * actions :])
 
         def log_density(of: Array) -> Array:
             """Without the part that all of them have in common."""
@@ -173,7 +175,15 @@ def _density(settings: Mapping[str, Any], spec: Spec, state: Tensors) -> Novelty
 
         return _largest(xp, [log_density(mean) for mean in means]) - log_density(action)
 
-    return novelty
+    def gaussians(self, xp: Xp, observation: Array) -> tuple[Array, list[Array], list[Array]]:
+        """Log-weights `(B, components)`, and of each its mean and its standard deviation, `(B, A)`."""
+        found = run(xp, self.network, observation)
+        actions, components = self.spec.action_size, self.components
+        parts = [found[:, number * actions : (number + 1) * actions] for number in range(2 * components)]
+        means = [scale_to_bounds(xp.tanh(part), self.low, self.high) for part in parts[:components]]
+        stds = [xp.exp(xp.minimum(xp.maximum(part, self.least), np.float32(2.0))) * self.half for part in parts[components:]]
+        weights = log_softmax(xp, found[:, 2 * components * actions :]) if components > 1 else found[:, :1] * np.float32(0.0)
+        return weights, means, stds
 
 
 class Count:
@@ -231,7 +241,7 @@ READERS: dict[str, Callable[[Mapping[str, Any], Spec, Tensors], Novelty]] = {
     "count-exact": _count_exact,
     "classifier": _classifier,
     "forward": _forward,
-    "density": _density,
+    "density": Density,
     "none": _none,
 }
 

@@ -19,6 +19,7 @@ import numpy as np
 
 from tether import storage
 from tether.bonuses import BONUSES, Bonus, FrozenBonus
+from tether.data.columns import with_columns
 from tether.data.dataset import Dataset
 from tether.data.transforms import split_episodes
 from tether.errors import TetherError
@@ -37,6 +38,7 @@ FORMAT = 3  # of what is kept of a fit, and of how all are made; an older one is
 SHORT_FIT_GAIN = 0.05  # a fit whose held-out bonus still fell by this share over its last fifth was cut short
 BLIND = 0.6  # AUROC against uniform actions; chance is 0.5, and the worst bonus of docs/bonuses.md that holds an agent has 0.86
 PIECE = 4_096
+UNDISCOUNTED = 1.0  # what columns are derived with for a bonus, which has no horizon of its own
 
 OnEpoch = Callable[[int, dict[str, float]], None]  # step, metrics; may raise to stop, and the fit can then be resumed
 
@@ -138,7 +140,7 @@ def _fit_or_read(
         return FittedBonus(bonus, state, dataset.spec, report)
     if bonus.traits.every_row and is_sampled(kept.transitions):
         raise TetherError(f"a bonus that counts needs every row in memory, and {dataset.name} is too large; choose another bonus")
-    with closing(Rows(kept.transitions)) as rows:
+    with closing(Rows(with_columns(kept, bonus.traits.columns, UNDISCOUNTED))) as rows:
         state, report = _fit(bonus, dataset.spec, rows, held_out, place, on_epoch)
     return FittedBonus(bonus, state, dataset.spec, report)
 
