@@ -73,11 +73,13 @@ def run(
     wandb: str | None = None,
     extend: bool = False,
     beginning: Beginning | None = None,
+    on_start: Callable[[], None] | None = None,
 ) -> dict[str, Any]:
     """Train to the end, or go on with what is in `folder`, and return the content of `result.json`.
 
     `data` is that of the config where it has been found already. It is read only if there is something to do. `wandb` is a
-    project there to log to as well. `extend` makes a run of fewer steps that is there longer.
+    project there to log to as well. `extend` makes a run of fewer steps that is there longer. `on_start` is called when there is
+    something to do and nothing was refused.
     """
     began = time.perf_counter()
     if wandb:
@@ -106,6 +108,8 @@ def run(
             stack.enter_context(closing(evaluator))
         # All that can be wrong has been found out: from here on the folder is this run's.
         write_config(folder, config, data.sha256)
+        if on_start is not None:
+            on_start()
         _say_scaling(config, raw, reward_scale, say)
         kept = None if beginning is None else beginning.bonus
         bonus = kept or _fit(config, dataset, stop, show, say)
