@@ -10,8 +10,12 @@ import numpy as np
 from tether.agents import Agent
 from tether.errors import TetherError
 from tether.training.loop import Epoch
+from tether.types import Batch
 
 VALUES = ("critic/q", "critic/target", "actor/q")
+
+
+MARGIN = 0.01  # of all that rewards can add up to: where the best step costs nothing, a sound Q may err to just above 0
 
 
 class Diverged(TetherError):
@@ -51,6 +55,31 @@ def check_finite(epoch: Epoch, agent: Agent, value_limit: float, where: str, las
                 f"{name} is {_first(value, broken):.3g} {at(broken)}, past training.value_limit {value_limit:g}: "
                 f"the critic is exploding; {keep}.{advice} training.value_limit=inf lets it run on"
             )
+
+
+class Overestimation:
+    """Tells, once in a training, of a Q that no policy can earn: more than the largest reward of the data in every step.
+
+    Where every step costs, 0 is taken for the most: values begin there and take long to fall. A low Q is no sign of anything:
+    bonuses and conservative agents subtract from it.
+    """
+
+    def __init__(self, rows: Batch, discount: float) -> None:
+        most, least = max(float(np.max(rows.reward)), 0.0), min(float(np.min(rows.reward)), 0.0)
+        self._most = most / (1.0 - discount)
+        self._limit = self._most + MARGIN * (most - least) / (1.0 - discount)
+        self._said = False
+
+    def __call__(self, epoch: Epoch) -> str | None:
+        value = float(np.max(epoch.metrics.get("critic/q", -np.inf)))
+        if self._said or value <= self._limit:
+            return None
+        self._said = True
+        return (
+            f"critic/q is {value:.3g} at step {epoch.step:,}, but the rewards of the data, as they are scaled, add up to at most "
+            f"{self._most:.3g}: the critic believes in what was never recorded, and the policy may follow it. Hold it closer to "
+            "the data by a larger weight, take a bonus that sees more (--bonus auto), or set a smaller agent.discount"
+        )
 
 
 def _first(value: Any, broken: Any) -> float:

@@ -27,7 +27,7 @@ from tether.runs.result import make_result
 from tether.runs.wandb import WandbRun, check_installed
 from tether.runtime.experience import blindness
 from tether.training.attached import Checkpoints, EpochClock, Evaluations, Logging, Stopping
-from tether.training.divergence import check_finite
+from tether.training.divergence import Overestimation, check_finite
 from tether.training.familiarity import with_experience
 from tether.training.fit import FitReport, FittedBonus, cache_folder, fit_bonus, steps_done
 from tether.training.interrupt import StopRequest, stop_on_interrupt
@@ -148,9 +148,7 @@ def _say_scaling(config: RunConfig, raw: Dataset, scale: RewardScale, say: Say) 
     """What training makes of the rewards, and whether episodes that were good still are."""
     order = order_kept(raw, scale, config.agent.discount)
     say(describe_scaling(scale, order))
-    warning = scaling_warning(raw, scale, order, "training.reward_scaling")
-    if warning:
-        say(f"warning: {warning}")
+    _warn(scaling_warning(raw, scale, order, "training.reward_scaling"), say)
 
 
 def _fit(config: RunConfig, dataset: Dataset, stop: StopRequest, show: bool, say: Say) -> FittedBonus:
@@ -231,6 +229,9 @@ def _train(m: Materials, evaluator: Evaluator | None, stop: StopRequest, began: 
             checkpoints,
             Stopping(stop, say),
         ]
+        if beginning.lesson is None:  # an environment may have higher rewards than the data
+            too_high = Overestimation(m.dataset.transitions, agent.discount)
+            attached.insert(1, lambda epoch: _warn(too_high(epoch), say))
         epoch = Epoch(first_step, state, {})
         if evaluator is not None:
             every, scale = training.evaluate_every, m.reward_scale
@@ -240,6 +241,11 @@ def _train(m: Materials, evaluator: Evaluator | None, stop: StopRequest, began: 
             for each in attached:
                 each(epoch)
         return _finish(m, lesson, epoch, log, checkpoints.seconds(), clock.rate(config.epoch_steps), restored and first_step, say)
+
+
+def _warn(about: str | None, say: Say) -> None:
+    if about:
+        say(f"warning: {about}")
 
 
 def _lesson(m: Materials) -> AnyLesson:
