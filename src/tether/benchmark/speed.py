@@ -19,6 +19,7 @@ from tether.agents.td3 import TD3
 from tether.benchmark import flops
 from tether.bonuses import BONUSES, NO_BONUS, Bonus, FrozenBonus, NoBonus
 from tether.bonuses.cvae import CVAE
+from tether.config import make_config
 from tether.data.columns import with_blank_columns
 from tether.runs.result import versions
 from tether.training.fit import bonus_of_rows
@@ -27,6 +28,7 @@ from tether.training.sources import Rows
 from tether.types import Batch, Problem, Spec
 
 SPEC = Spec(17, (-1.0,) * 6, (1.0,) * 6)  # halfcheetah and walker2d
+CHOICES = Spec(17, (0.0,) * 6, (1.0,) * 6, discrete=True)  # as wide, for agents that choose
 PRODUCT_SIZE = 2048
 ROWS = 100_000
 PAIRS = 1_000_000  # whose bonus is computed
@@ -71,25 +73,32 @@ def measure_all(steps: int, repetitions: int, row_counts: tuple[int, ...] = ROW_
 
 
 def measure_agents(steps: int, repetitions: int) -> Iterator[Measurement]:
-    """Every agent of continuous actions, with its own settings and its usual bonus."""
-    data = random_transitions(ROWS)
-    for name in agents_to_measure():
-        agent = AGENTS[name]()
-        bonus = agent.traits.usual_bonus
-        label = name if bonus == NO_BONUS else f"{name}, {bonus}"
+    """Each of `agents_to_measure`, as soon as it is there."""
+    rows = {spec: random_transitions(ROWS, spec) for spec in (SPEC, CHOICES)}
+    for label, agent, bonus in agents_to_measure():
+        spec = SPEC if "continuous" in agent.traits.actions else CHOICES
         # What looks at all rows from time to time is measured from one look to the next.
-        yield measure_agent(label, agent, BONUSES[bonus](), data, refresh_period(agent) or steps, repetitions)
+        yield measure_agent(label, agent, bonus, rows[spec], refresh_period(agent) or steps, repetitions, spec)
 
 
-def agents_to_measure() -> list[str]:
-    return [name for name, kind in AGENTS.items() if "continuous" in kind.traits.actions]
+def agents_to_measure() -> list[tuple[str, Agent, Bonus]]:
+    """Every agent with its own settings and its usual bonus, and td3 as `tether train` has it too."""
+    preset = make_config("", agent="td3")
+    found: list[tuple[str, Agent, Bonus]] = [("td3, density, preset tether", preset.agent, preset.bonus)]
+    for name, kind in AGENTS.items():
+        agent = kind()
+        bonus = agent.traits.usual_bonus
+        found.append((name if bonus == NO_BONUS else f"{name}, {bonus}", agent, BONUSES[bonus]()))
+    return found
 
 
-def measure_agent(name: str, agent: Agent, bonus: Bonus, data: Batch, steps: int, repetitions: int) -> Measurement:
+def measure_agent(
+    name: str, agent: Agent, bonus: Bonus, data: Batch, steps: int, repetitions: int, spec: Spec = SPEC
+) -> Measurement:
     key_bonus, _ = run_keys(1)
-    penalty = FrozenBonus(bonus, bonus.frozen(bonus.init(key_bonus, Problem(SPEC, data))), SPEC)
-    flop, data = flops.agent_step(agent, bonus, SPEC), with_blank_columns(data, agent.traits.columns)
-    return _measure_loop(name, agent, data, steps, repetitions, flop, critic_steps(agent), (penalty,), agent_epoch)
+    penalty = FrozenBonus(bonus, bonus.frozen(bonus.init(key_bonus, Problem(spec, data))), spec)
+    flop, data = flops.agent_step(agent, bonus, spec), with_blank_columns(data, agent.traits.columns)
+    return _measure_loop(name, agent, data, steps, repetitions, flop, critic_steps(agent), (penalty,), agent_epoch, spec)
 
 
 def measure_fit(name: str, bonus: Bonus, data: Batch, steps: int, repetitions: int) -> Measurement:
@@ -106,9 +115,10 @@ def _measure_loop(
     stride: int = 1,
     given: tuple[Any, ...] = (),
     compiled: Any = epoch,
+    spec: Spec = SPEC,
 ) -> Measurement:
     key_init, key = run_keys(0)
-    state = fresh_state(learner, key_init, Problem(SPEC, data))
+    state = fresh_state(learner, key_init, Problem(spec, data))
     end = steps * (repetitions + 1)
     epochs = learn(learner, state, Rows(data), key, end=end, epoch_steps=steps, stride=stride, given=given, compiled=compiled)
     return _measure(name, lambda: jax.block_until_ready(next(epochs).state), steps, flop, repetitions, len(data.reward))
@@ -138,12 +148,14 @@ def product_limit(repetitions: int = 3) -> float:
     return 2 * PRODUCT_SIZE**3 / min(seconds) / 1e9
 
 
-def random_transitions(rows: int) -> Batch:
+def random_transitions(rows: int, spec: Spec = SPEC) -> Batch:
     """What is in the rows does not matter to the speed; that they are different rows does."""
     random = np.random.default_rng(0)
     column = lambda *shape: jnp.asarray(random.standard_normal(shape, dtype=np.float32))  # noqa: E731
-    observation, action = column(rows, SPEC.observation_size), jnp.clip(column(rows, SPEC.action_size), -1.0, 1.0)
-    reward, next_observation = jnp.asarray(random.random(rows, dtype=np.float32)), column(rows, SPEC.observation_size)
+    observation, action = column(rows, spec.observation_size), jnp.clip(column(rows, spec.action_size), -1.0, 1.0)
+    if spec.discrete:
+        action = jax.nn.one_hot(jnp.argmax(action, axis=-1), spec.action_size)
+    reward, next_observation = jnp.asarray(random.random(rows, dtype=np.float32)), column(rows, spec.observation_size)
     return Batch(observation, action, reward, next_observation, jnp.zeros(rows))
 
 
