@@ -87,21 +87,30 @@ def rows(*rewards: float) -> Batch:
 @pytest.mark.parametrize(
     ("recorded", "most", "limit"),
     [
-        (rows(0.0, 1.0), 10.0, 10.1),  # 1 / (1 - 0.9), and a hundredth of the 10 from 0 to there
-        (rows(-2.0, 0.0), 0.0, 0.2),  # a hundredth of the 20 from -20 to 0
-        (rows(-3.0, -1.0), 0.0, 0.3),  # -10 is the most, but values begin at 0
-        (rows(-1.0, 1.0), 10.0, 10.2),
-        (rows(1.0, 2.0), 20.0, 20.2),
+        (rows(0.0, 1.0), 10.0, 10.01),  # 1 / (1 - 0.9), and a thousandth of the 10 from 0 to there
+        (rows(-2.0, 0.0), 0.0, 0.02),  # a thousandth of the 20 from -20 to 0
+        (rows(-3.0, -1.0), 0.0, 0.03),  # -10 is the most, but values begin at 0
+        (rows(-1.0, 1.0), 10.0, 10.02),
+        (rows(1.0, 2.0), 20.0, 20.02),
     ],
 )
 def test_a_value_that_no_policy_can_earn_is_told_of_once(recorded: Batch, most: float, limit: float):
     said = Overestimation(recorded, discount=0.9)
-    assert said(Epoch(500, (), {"critic/q": limit - 0.01})) is None
-    told = said(Epoch(1_500, (), {"critic/q": np.array([-1.0, limit + 0.01])}))  # seeds together
+    for step, fine in ((500, limit + 9.0), (1_000, limit + 8.0), (1_500, limit - 0.02), (2_000, limit - 0.01)):
+        assert said(Epoch(step, (), {"critic/q": fine})) is None  # begins high and falls; rises, and not as high
+    told = said(Epoch(2_500, (), {"critic/q": limit + 0.01}))
     assert told is not None
-    assert told.startswith(f"critic/q is {limit + 0.01:.3g} at step 1,500, but the rewards of the data")
+    assert told.startswith(f"critic/q is {limit + 0.01:.3g} at step 2,500, but the rewards of the data")
     assert f"at most {most:.3g}:" in told
-    assert said(Epoch(2_500, (), {"critic/q": 1e9})) is None
+    assert said(Epoch(3_000, (), {"critic/q": 1e9})) is None
+
+
+def test_one_of_several_seeds_is_enough():
+    said = Overestimation(rows(0.0, 1.0), discount=0.9)
+    assert said(Epoch(500, (), {"critic/q": np.array([30.0, 2.0])})) is None
+    told = said(Epoch(1_000, (), {"critic/q": np.array([29.0, 11.0])}))  # the first is beyond and falls
+    assert told is not None
+    assert told.startswith("critic/q is 11 at")
 
 
 def test_who_has_no_values_is_told_nothing():

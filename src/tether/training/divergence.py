@@ -15,7 +15,7 @@ from tether.types import Batch
 VALUES = ("critic/q", "critic/target", "actor/q")
 
 
-MARGIN = 0.01  # of all that rewards can add up to: where the best step costs nothing, a sound Q may err to just above 0
+MARGIN = 0.001  # of all that rewards can add up to, by which the mean Q may err: where the best step costs nothing, 0 is sound
 
 
 class Diverged(TetherError):
@@ -60,21 +60,23 @@ def check_finite(epoch: Epoch, agent: Agent, value_limit: float, where: str, las
 class Overestimation:
     """Tells, once in a training, of a Q that no policy can earn: more than the largest reward of the data in every step.
 
-    Where every step costs, 0 is taken for the most: values begin there and take long to fall. A low Q is no sign of anything:
-    bonuses and conservative agents subtract from it.
+    It must be rising too: a fresh critic may begin above, and where every step costs values begin at 0 and take long to fall,
+    so that 0 is the least that is taken for the most. A low Q is no sign of anything: bonuses and conservative agents subtract.
     """
 
     def __init__(self, rows: Batch, discount: float) -> None:
         most, least = max(float(np.max(rows.reward)), 0.0), min(float(np.min(rows.reward)), 0.0)
         self._most = most / (1.0 - discount)
         self._limit = self._most + MARGIN * (most - least) / (1.0 - discount)
+        self._last: Any = np.inf
         self._said = False
 
     def __call__(self, epoch: Epoch) -> str | None:
-        value = float(np.max(epoch.metrics.get("critic/q", -np.inf)))
-        if self._said or value <= self._limit:
+        now = np.asarray(epoch.metrics.get("critic/q", -np.inf))
+        beyond, self._last = now[(now > self._limit) & (now > self._last)], now
+        if self._said or not beyond.size:
             return None
-        self._said = True
+        self._said, value = True, float(beyond.max())
         return (
             f"critic/q is {value:.3g} at step {epoch.step:,}, but the rewards of the data, as they are scaled, add up to at most "
             f"{self._most:.3g}: the critic believes in what was never recorded, and the policy may follow it. Hold it closer to "
