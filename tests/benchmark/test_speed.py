@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import numpy as np
 import pytest
 
@@ -28,6 +30,14 @@ def test_a_measurement_is_consistent_in_itself():
     assert measured.gflop_per_second == pytest.approx(0.002 * measured.steps_per_second)
     assert measured.share_of_limit == pytest.approx(measured.gflop_per_second / measured.limit_gflop_per_second)
     assert measured.compile_seconds >= 0
+    assert measured.steps_per_busy_second == max(measured.all_steps_per_busy_second) > 0
+    by_time = 0.002 * measured.steps_per_busy_second / measured.limit_gflop_per_busy_second
+    assert measured.share_of_limit_busy == pytest.approx(by_time)
+
+
+def test_processor_time_does_not_pass_while_a_process_waits():
+    wall, busy = speed._timed(lambda: time.sleep(0.2))
+    assert wall >= 0.2 > 4 * busy
 
 
 def test_rows_are_those_of_the_paper_and_all_different():

@@ -46,6 +46,11 @@ class Measurement:
     compile_seconds: float
     rows: int = ROWS
     all_steps_per_second: list[float] = field(default_factory=list)
+    # The same by the processor time of all threads, which other work on the machine hardly changes.
+    steps_per_busy_second: float = 0.0
+    limit_gflop_per_busy_second: float = 0.0
+    share_of_limit_busy: float = 0.0
+    all_steps_per_busy_second: list[float] = field(default_factory=list)
 
 
 def number_of_measurements(row_counts: tuple[int, ...]) -> int:
@@ -139,13 +144,22 @@ def measure_novelty(name: str, bonus: Bonus, data: Batch, pairs: int) -> Measure
 
 def product_limit(repetitions: int = 3) -> float:
     """GFLOP/s of the fastest of a few float32 products of two 2048 x 2048 matrices."""
+    return _product_limits(repetitions)[0]
+
+
+def _product_limits(repetitions: int = 3) -> tuple[float, float]:
+    """The same, and by processor time."""
     matrix = jnp.ones((PRODUCT_SIZE, PRODUCT_SIZE), jnp.float32)
-    seconds = []
-    for _ in range(repetitions):
-        began = time.perf_counter()
-        _product(matrix).block_until_ready()
-        seconds.append(time.perf_counter() - began)
-    return 2 * PRODUCT_SIZE**3 / min(seconds) / 1e9
+    taken = [_timed(lambda: _product(matrix).block_until_ready()) for _ in range(repetitions)]
+    wall, busy = (min(times) for times in zip(*taken, strict=True))
+    return 2 * PRODUCT_SIZE**3 / wall / 1e9, 2 * PRODUCT_SIZE**3 / busy / 1e9
+
+
+def _timed(once: Callable[[], object]) -> tuple[float, float]:
+    """Seconds, and those in which threads of this process were busy."""
+    began, busy = time.perf_counter(), time.process_time()
+    once()
+    return time.perf_counter() - began, max(time.process_time() - busy, 1e-9)
 
 
 def random_transitions(rows: int, spec: Spec = SPEC) -> Batch:
@@ -177,24 +191,27 @@ def _product(matrix: jax.Array) -> jax.Array:
 
 def _measure(name: str, once: Callable[[], object], steps: int, flop_per_step: float, repetitions: int, rows: int) -> Measurement:
     product_limit(1)  # compiles
-    began = time.perf_counter()
-    once()
-    first = time.perf_counter() - began
-    limits, rates = [product_limit()], []
+    first, _ = _timed(once)
+    limits, taken = [_product_limits()], []
     for _ in range(repetitions):
-        began = time.perf_counter()
-        once()
-        rates.append(steps / (time.perf_counter() - began))
-        limits.append(product_limit())
-    achieved = max(rates) * flop_per_step / 1e9
+        taken.append(_timed(once))
+        limits.append(_product_limits())
+    rates, busy_rates = ([steps / seconds for seconds in times] for times in zip(*taken, strict=True))
+    limit, busy_limit = (max(column) for column in zip(*limits, strict=True))
+    gflop = flop_per_step / 1e9
+    achieved = max(rates) * gflop
     return Measurement(
         name=name,
         steps_per_second=max(rates),
-        gflop_per_step=flop_per_step / 1e9,
+        gflop_per_step=gflop,
         gflop_per_second=achieved,
-        limit_gflop_per_second=max(limits),
-        share_of_limit=achieved / max(limits),
+        limit_gflop_per_second=limit,
+        share_of_limit=achieved / limit,
         compile_seconds=max(0.0, first - steps / max(rates)),
         rows=rows,
         all_steps_per_second=rates,
+        steps_per_busy_second=max(busy_rates),
+        limit_gflop_per_busy_second=busy_limit,
+        share_of_limit_busy=max(busy_rates) * gflop / busy_limit,
+        all_steps_per_busy_second=busy_rates,
     )
