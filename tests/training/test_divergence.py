@@ -87,11 +87,11 @@ def rows(*rewards: float) -> Batch:
 @pytest.mark.parametrize(
     ("recorded", "most", "limit"),
     [
-        (rows(0.0, 1.0), 10.0, 10.01),  # 1 / (1 - 0.9), and a thousandth of the 10 from 0 to there
+        (rows(0.0, 1.0), 10.0, 10.21),  # 1 / (1 - 0.9), 2 % of that, and a thousandth of the 10 from 0 to there
         (rows(-2.0, 0.0), 0.0, 0.02),  # a thousandth of the 20 from -20 to 0
         (rows(-3.0, -1.0), 0.0, 0.03),  # -10 is the most, but values begin at 0
-        (rows(-1.0, 1.0), 10.0, 10.02),
-        (rows(1.0, 2.0), 20.0, 20.02),
+        (rows(-1.0, 1.0), 10.0, 10.22),
+        (rows(1.0, 1.0), 10.0, 10.21),
     ],
 )
 def test_a_value_that_no_policy_can_earn_is_told_of_once(recorded: Batch, most: float, limit: float):

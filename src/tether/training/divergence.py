@@ -15,7 +15,9 @@ from tether.types import Batch
 VALUES = ("critic/q", "critic/target", "actor/q")
 
 
-MARGIN = 0.001  # of all that rewards can add up to, by which the mean Q may err: where the best step costs nothing, 0 is sound
+# By how much a sound mean Q may err: of the most that rewards can add up to, which it is where all rewards are the same, and of
+# the whole range, where the best step costs nothing and the most is 0.
+MARGIN_OF_THE_MOST, MARGIN_OF_THE_RANGE = 0.02, 0.001
 
 
 class Diverged(TetherError):
@@ -67,7 +69,8 @@ class Overestimation:
     def __init__(self, rows: Batch, discount: float) -> None:
         most, least = max(float(np.max(rows.reward)), 0.0), min(float(np.min(rows.reward)), 0.0)
         self._most = most / (1.0 - discount)
-        self._limit = self._most + MARGIN * (most - least) / (1.0 - discount)
+        margin = MARGIN_OF_THE_MOST * most + MARGIN_OF_THE_RANGE * (most - least)
+        self._limit = (most + margin) / (1.0 - discount)
         self._last: Any = np.inf
         self._said = False
 
