@@ -137,13 +137,31 @@ def test_a_policy_that_is_not_there_is_found_out_before_the_training(config: Run
     assert epochs == []
 
 
-@pytest.mark.parametrize(("steps", "epoch_steps"), [(0, 100), (100, 0), (150, 100), (300, 101), (101, 1000)])
+@pytest.mark.parametrize(("steps", "epoch_steps"), [(150, 100), (300, 101), (101, 1000)])
 def test_steps_that_do_not_divide_are_refused(
     config: RunConfig, dataset: Dataset, bonus: FittedBonus, steps: int, epoch_steps: int
 ):
     with pytest.raises(TetherError) as raised:
         train(config, dataset, bonus, steps=steps, epoch_steps=epoch_steps)
     assert str(raised.value) == f"steps ({steps}) must be a multiple of epoch_steps ({epoch_steps}), and both of 2"
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"steps": 0}, "steps is 0; it takes a whole number, at least 1"),
+        ({"steps": "200"}, "steps is '200'; it takes a whole number, at least 1"),
+        ({"steps": 2e2}, "steps is 200.0; it takes a whole number, at least 1"),
+        ({"epoch_steps": 0}, "epoch_steps is 0; it takes a whole number, at least 1"),
+        ({"seed": -1}, "seed is -1; it takes a whole number, at least 0"),
+    ],
+)
+def test_numbers_that_are_not_whole_are_refused(
+    config: RunConfig, dataset: Dataset, bonus: FittedBonus, given: dict[str, Any], told: str
+):
+    with pytest.raises(TetherError) as raised:
+        train(config, dataset, bonus, **{"steps": 200, "epoch_steps": 100} | given)
+    assert str(raised.value) == told
 
 
 def test_a_bonus_of_other_data_is_refused(config: RunConfig, dataset: Dataset, bonus: FittedBonus):

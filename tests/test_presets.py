@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tether.environments.tasks import find_task
-from tether.presets import explanations, rules_for, usual_bonus
+from tether.presets import explanations, guessed_weights, rules_for, usual_bonus
 
 HOPPER, PEN = find_task("Hopper-v5"), find_task("AdroitHandPen-v1")
 
@@ -45,13 +45,38 @@ def test_a_preset_may_have_another_usual_bonus_than_the_agent():
 
 def test_ours_says_its_weights_and_whom_they_were_chosen_for():
     weights = "agent.bonus_weight_actor 0.1 and agent.bonus_weight_critic 0: the preset's, chosen on locomotion"
-    assert explanations("tether", "td3", "density", HOPPER, {}) == explanations("tether", "td3", "density", None, {}) == []
+    assert explanations("tether", "td3", "density", HOPPER, {}) == []
     assert explanations("tether", "td3", "cvae", HOPPER, {}) == []  # which has a weight of its own
     first, second = explanations("tether", "td3", "rnd", HOPPER, {})
     assert first == weights
     assert second.startswith("they were chosen for density")
     assert explanations("tether", "td3", "density", HOPPER, {"agent.bonus_weight_actor": "1"}) == []
     assert explanations("tether", "bc", "none", HOPPER, {}) == []
+
+
+def test_weights_chosen_on_locomotion_are_said_to_be_a_guess_elsewhere():
+    for task in (PEN, None):
+        (note,) = explanations("tether", "td3", "density", task, {})
+        assert note.startswith("agent.bonus_weight_actor 0.1 and agent.bonus_weight_critic 0: the preset's, chosen on locomotion")
+        assert "tether select" in note
+        (note,) = explanations("tether", "td3", "cvae", task, {})
+        assert note.startswith("agent.bonus_weight_actor 0.15 and agent.bonus_weight_critic 0: the preset's, chosen on")
+        assert guessed_weights("tether", "td3", "cvae", task, {}) == (
+            "agent.bonus_weight_actor 0.15 and agent.bonus_weight_critic 0, chosen on locomotion"
+        )
+        assert len(explanations("tether", "td3", "rnd", task, {})) == 2
+    # 0.1 times what --bonus auto has measured, for the bonus that it took: nothing is left to multiply.
+    (note,) = explanations("tether", "td3", "rnd", None, {}, {"agent.bonus_weight_actor": 0.02})
+    assert note.startswith("agent.bonus_weight_actor 0.02 and agent.bonus_weight_critic 0: the preset's, chosen on locomotion")
+    for others in (
+        ("tether", "td3", "density", HOPPER, {}),
+        ("tether", "td3", "density", None, {"agent.bonus_weight_actor": 1}),
+        ("tether", "td3", "none", None, {}),
+        ("tether", "bc", "none", None, {}),
+        ("paper", "td3", "cvae", None, {}),
+        ("paper", "td3", "cvae", PEN, {}),
+    ):
+        assert guessed_weights(*others) == ""
 
 
 def test_only_what_the_task_decided_and_the_user_did_not_is_said():

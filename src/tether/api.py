@@ -25,7 +25,7 @@ from tether.evaluation.rollout import name_of
 from tether.extending import register
 from tether.policies import Policy, act
 from tether.progress import progress
-from tether.training.divergence import check_finite
+from tether.training.divergence import Overestimation, check_finite
 from tether.training.familiarity import with_experience
 from tether.training.fit import FittedBonus, cache_folder, fit_bonus
 from tether.training.lesson import Lesson, check_lesson
@@ -82,7 +82,10 @@ def train(
     settings.check(agent, "agent")
     check_lesson(agent, dataset, bonus)
     period = critic_steps(agent)
-    if steps < 1 or epoch_steps < 1 or min(steps, epoch_steps) % period or steps % min(steps, epoch_steps):
+    for told, number, least in (("steps", steps, 1), ("epoch_steps", epoch_steps, 1), ("seed", seed, 0)):
+        if not isinstance(number, int | np.integer) or number < least:
+            raise TetherError(f"{told} is {number!r}; it takes a whole number, at least {least}")
+    if min(steps, epoch_steps) % period or steps % min(steps, epoch_steps):
         raise TetherError(f"steps ({steps}) must be a multiple of epoch_steps ({epoch_steps}), and both of {period}")
     name = policy or agent.traits.main_policy
     if name not in agent.traits.policies:
@@ -91,12 +94,15 @@ def train(
     warning = scaling_warning(dataset, scale, order_kept(dataset, scale, agent.discount), "reward_scaling")
     if warning:
         warnings.warn(warning, stacklevel=2)
+    beyond = Overestimation(scaled.transitions, agent.discount)
     with (
         closing(Lesson(agent, scaled, bonus, seed, steps, reward_penalty)) as lesson,
         progress("training", steps, enabled=show) as bar,
     ):
         for epoch in lesson.epochs(lesson.fresh(), 0, min(steps, epoch_steps)):
             check_finite(epoch, agent, TrainingConfig.value_limit, dataset.name)
+            if too_high := beyond(epoch):
+                warnings.warn(too_high, stacklevel=2)
             bar.update(epoch.step, **epoch.metrics)
             if on_epoch is not None or epoch.step == steps:
                 found = lesson.policy(epoch.state, name, epoch.step, dataset.env_id)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,6 +26,7 @@ class Rule:
     bonus: str = ANY
     group: str = ANY  # of the task: locomotion, manipulation
     chosen_with: str = ANY  # the bonus that the numbers were chosen for; other bonuses get them too, with a word
+    chosen_on: str = ANY  # the group of tasks that they were chosen on; the same for other tasks
 
 
 USUAL_AGENT = {"tether": "tethered"}  # by preset; for others the paper's
@@ -82,9 +84,11 @@ RULES = (
         preset="tether",
         agent="td3",
         chosen_with="density",
+        chosen_on="locomotion",
     ),
     # The anchor of `tethered`, whatever the preset: what the better episodes usually did.
     Rule({"bonus.components": 5, "bonus.lean_to_best": 6.0, "bonus.least_std": 0.1}, agent="tethered", bonus="density"),
+    Rule({"agent.bonus_weight_actor": 0.003}, preset="tether", agent="tethered", chosen_on="locomotion"),
     # Several Gaussians: where two policies made the data, one of them puts the likeliest action between theirs.
     Rule({"bonus.components": 5}, preset="tether", agent="td3", bonus="density"),
     Rule(
@@ -101,6 +105,7 @@ RULES = (
         agent="td3",
         bonus="cvae",
         chosen_with="cvae",
+        chosen_on="locomotion",
     ),
 )
 
@@ -128,20 +133,54 @@ def _admits(wanted: str | tuple[str, ...], value: str | None) -> bool:
     return value in wanted if isinstance(wanted, tuple) else wanted in (ANY, value)
 
 
-def explanations(preset: str, agent: str, bonus: str, task: Task | None, overrides: dict[str, Any]) -> list[str]:
-    """Weights that a rule has set because of the task, or for another bonus, in words, unless the user has set some of them."""
-    rules = [rule for rule in rules_for(preset, agent, bonus, task) if rule.settings.keys() & WEIGHTS]
-    if bonus == "none" or not rules or overrides.keys() & WEIGHTS:
+def explanations(
+    preset: str,
+    agent: str,
+    bonus: str,
+    task: Task | None,
+    asked: Mapping[str, Any],
+    measured: Mapping[str, float] | None = None,
+) -> list[str]:
+    """Where the weights are from, in words, unless it goes without saying or the user has asked for some.
+
+    `measured` are those that `--bonus auto` has multiplied already.
+    """
+    rules = _rules_of_weights(preset, agent, bonus, task, asked)
+    if not rules:
         return []
-    weights = {name: value for rule in rules for name, value in rule.settings.items() if name in WEIGHTS}
-    values = " and ".join(f"{name} {value:g}" for name, value in weights.items())
-    deciding, said = rules[-1], []
-    if task is not None and deciding.group != ANY:
-        said.append(f"{values}: the paper's for {task.group} such as {task.name}")
-    if deciding.chosen_with not in (ANY, bonus):
-        if not said:
-            said.append(f"{values}: the preset's, chosen on locomotion")
+    values, deciding = _spelled(rules, measured or {}), rules[-1]
+    said = [f"{values}: the paper's for {task.group} such as {task.name}"] if task is not None and deciding.group != ANY else []
+    if _is_elsewhere(deciding, task):
+        said.append(
+            f"{values}: the preset's, chosen on {deciding.chosen_on}; what is best here is not known. Train with a third and "
+            "with three times as much too, each with a --run-dir of its own, and compare: tether report, or without a simulator "
+            "tether select"
+        )
+    if deciding.chosen_with not in (ANY, bonus) and not measured:
+        said = said or [f"{values}: the preset's, chosen on {deciding.chosen_on}"]
         said.append(
             f"they were chosen for {deciding.chosen_with}; `tether bonus DATASET` tells what to multiply them by for others"
         )
     return said
+
+
+def guessed_weights(preset: str, agent: str, bonus: str, task: Task | None, asked: Mapping[str, Any]) -> str:
+    """Those that were chosen on tasks of another kind, and where; empty if there are none."""
+    rules = _rules_of_weights(preset, agent, bonus, task, asked)
+    return f"{_spelled(rules, {})}, chosen on {rules[-1].chosen_on}" if rules and _is_elsewhere(rules[-1], task) else ""
+
+
+def _rules_of_weights(preset: str, agent: str, bonus: str, task: Task | None, asked: Mapping[str, Any]) -> list[Rule]:
+    """None where there is no bonus to weigh, or the user has weighed it."""
+    if bonus == "none" or asked.keys() & WEIGHTS:
+        return []
+    return [rule for rule in rules_for(preset, agent, bonus, task) if rule.settings.keys() & WEIGHTS]
+
+
+def _spelled(rules: Iterable[Rule], measured: Mapping[str, float]) -> str:
+    weights = {name: value for rule in rules for name, value in rule.settings.items() if name in WEIGHTS}
+    return " and ".join(f"{name} {value:g}" for name, value in (weights | dict(measured)).items())
+
+
+def _is_elsewhere(rule: Rule, task: Task | None) -> bool:
+    return rule.chosen_on != ANY and (task is None or task.group != rule.chosen_on)

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import time
+
 import numpy as np
 import pytest
 
+from tether.agents import AGENTS
+from tether.agents.dqn import DQN
+from tether.agents.td3 import TD3
 from tether.benchmark import speed
+from tether.bonuses import NoBonus
+from tether.bonuses.cvae import CVAE
 
 
 @pytest.fixture(autouse=True)
@@ -23,6 +30,14 @@ def test_a_measurement_is_consistent_in_itself():
     assert measured.gflop_per_second == pytest.approx(0.002 * measured.steps_per_second)
     assert measured.share_of_limit == pytest.approx(measured.gflop_per_second / measured.limit_gflop_per_second)
     assert measured.compile_seconds >= 0
+    assert measured.steps_per_busy_second == max(measured.all_steps_per_busy_second) > 0
+    by_time = 0.002 * measured.steps_per_busy_second / measured.limit_gflop_per_busy_second
+    assert measured.share_of_limit_busy == pytest.approx(by_time)
+
+
+def test_processor_time_does_not_pass_while_a_process_waits():
+    wall, busy = speed._timed(lambda: time.sleep(0.2))
+    assert wall >= 0.2 > 4 * busy
 
 
 def test_rows_are_those_of_the_paper_and_all_different():
@@ -32,6 +47,27 @@ def test_rows_are_those_of_the_paper_and_all_different():
     assert np.abs(rows.action).max() <= 1.0
     assert 0.0 <= rows.reward.min() < rows.reward.max() <= 1.0
     assert len(np.unique(np.asarray(rows.observation), axis=0)) == 20
+
+
+def test_every_agent_is_measured_and_td3_as_the_default_preset_has_it():
+    first, *others = speed.agents_to_measure()
+    assert [label.split(",")[0] for label, _, _ in others] == list(AGENTS)
+    label, agent, bonus = first
+    assert (label, agent.normalise_q, bonus.components) == ("td3, density, preset tether", True, 5)
+    assert ("td3, cvae", TD3(), CVAE()) in others
+
+
+def test_who_chooses_is_measured_on_choices():
+    rows = speed.random_transitions(50, speed.CHOICES)
+    assert set(np.unique(rows.action)) == {0.0, 1.0}
+    np.testing.assert_array_equal(rows.action.sum(axis=1), np.ones(50))
+    assert np.all(rows.action.sum(axis=0) > 0)  # each of the six is chosen
+    small = DQN(hidden_sizes=(8,), batch_size=4)
+    measured = speed.measure_agent("dqn", small, NoBonus(), rows, steps=2, repetitions=1, spec=speed.CHOICES)
+    # Four rows through 17 x 8 and 8 x 6: three times for targets (two networks) and the loss, then what its gradient takes:
+    # both weights, and the way back through the second layer. Watching the greedy action takes the network once more, on 4 rows.
+    forward, back = 2 * 4 * (17 * 8 + 8 * 6), 2 * 4 * (17 * 8 + 8 * 6 + 8 * 6)
+    assert measured.gflop_per_step * 1e9 == pytest.approx(4 * forward + back)
 
 
 def test_the_surroundings_are_named():

@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from tether import cli
+from tether.agents import AGENTS
 from tether.benchmark import speed
+from tether.bonuses import BONUSES
 
 
 @pytest.mark.slow
@@ -25,8 +27,8 @@ def test_one_run_measures_everything(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert [(found["name"], found["rows"]) for found in report["measurements"]] == [
         ("TD3-CVAE", 300),
         ("TD3, no bonus", 300),
-        *((f"fit of {name}", 300) for name in ("cvae", "rnd", "rnd-film", "classifier", "forward")),
-        *((f"scores of {name}, pairs", 400) for name in ("cvae", "rnd", "rnd-film", "count", "classifier", "forward")),
+        *((f"fit of {name}", 300) for name, kind in BONUSES.items() if kind().steps),
+        *((f"bonus of {name}, pairs", 400) for name in BONUSES if name != "none"),
         ("TD3, no bonus, 1e2 rows", 100),
         ("TD3, no bonus, 3e2 rows", 300),
     ]
@@ -37,6 +39,16 @@ def test_one_run_measures_everything(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert report["peak_memory_bytes"] > 0
     assert json.loads(out.read_text()) == report
     assert "TD3-CVAE" in shown.err
+
+
+@pytest.mark.slow
+def test_one_run_measures_every_agent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    monkeypatch.setattr(speed, "PRODUCT_SIZE", 64)
+    monkeypatch.setattr(speed, "ROWS", 300)
+    assert cli.main(["bench", "--agents", "--steps", "2", "--repetitions", "1", "--out", str(tmp_path / "agents.json")]) == 0
+    measured = json.loads(capsys.readouterr().out)["measurements"]
+    assert [found["name"].split(",")[0] for found in measured] == ["td3", *AGENTS]
+    assert all(found["share_of_limit"] > 0 for found in measured)
 
 
 @pytest.mark.parametrize("arguments", [["--steps", "3"], ["--steps", "0"], ["--repetitions", "0"]])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import h5py
@@ -86,7 +87,8 @@ def test_weights_that_were_chosen_for_another_bonus_are_said_to_be(
     class Stop(Exception):
         """Raised where training would begin."""
 
-    def stop(*_: object, **__: object) -> None:
+    def stop(*_: object, on_start: Callable[[], None], **__: object) -> None:
+        on_start()
         raise Stop
 
     monkeypatch.setattr("tether.training.run.run", stop)
@@ -102,6 +104,23 @@ def test_weights_that_were_chosen_for_another_bonus_are_said_to_be(
     assert said("rnd") == [paper, other]
     assert said("rnd", "--set", "agent.bonus_weight_actor=40") == []
     assert said("none") == []
+
+
+def test_a_log_of_another_task_is_told_once_that_weights_were_chosen_on_locomotion(
+    pendulum_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    """Said by the first seed that begins, neither by a run that is refused nor by one that is finished."""
+    few = ["training.steps=2", "bonus.steps=2", "bonus.hidden_sizes=8,8", "agent.hidden_sizes=8,8", "evaluation.env_id=none"]
+    arguments = ["train", "--dataset", str(pendulum_file), "--set", *few]
+    note = "agent.bonus_weight_actor 0.1 and agent.bonus_weight_critic 0: the preset's, chosen on locomotion;"
+    assert cli.main([*arguments, "--run-dir", str(tmp_path), "--set", "evaluation.env_id=Nowhere-v0"]) == 2
+    assert note not in capsys.readouterr().out
+    assert cli.main([*arguments, "--run-dir", str(tmp_path / "runs"), "--seeds", "0,1"]) == 0
+    assert capsys.readouterr().out.count(note) == 1
+    assert cli.main([*arguments, "--run-dir", str(tmp_path / "runs"), "--seeds", "0,1"]) == 0
+    assert note not in capsys.readouterr().out
+    assert cli.main([*arguments, "--run-dir", str(tmp_path / "runs"), "--seeds", "0,2"]) == 0
+    assert capsys.readouterr().out.count(note) == 1
 
 
 def test_a_finished_run_is_said_to_be_and_shown(finished_run: Path, pendulum_file: Path, capsys: pytest.CaptureFixture[str]):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -10,10 +12,12 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
+import tether
 from tether.errors import TetherError
 from tether.networks import Layers
 from tether.policies import Policy
 from tether.policies.deterministic import make_deterministic
+from tether.runtime import load_policy
 from tether.runtime.observations import as_rows
 from tether.types import Spec, discrete_spec
 
@@ -115,8 +119,10 @@ def test_an_image_keeps_its_shape_and_must_be_finite():
         as_rows(image, spec, None)
 
 
-def test_predict_is_what_users_of_stable_baselines_expect():
-    made = policy()
+@pytest.mark.parametrize("load", [tether.load_policy, load_policy])
+def test_predict_is_what_users_of_stable_baselines_expect(load: Callable[[Path], Any], tmp_path: Path):
+    policy().save(tmp_path / "policy.safetensors")
+    made = load(tmp_path / "policy.safetensors")
     action, state = made.predict(ROWS, state=None, episode_start=np.ones(2, bool), deterministic=True)
     np.testing.assert_array_equal(action, made(ROWS))
     assert state is None

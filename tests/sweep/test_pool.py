@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tether import storage
-from tether.sweep import pool
+from tether.sweep import head, pool
 from tether.sweep.expansion import PlannedRun, expand, find_data
 from tether.sweep.plan import read_plan
 from tether.sweep.pool import Pool, Processes, Slots
@@ -124,3 +124,15 @@ def test_long_times_are_told_in_days():
         "2.0 days",
         "484.1 days",
     ]
+
+
+def test_weights_that_were_chosen_on_other_tasks_are_said_once(tmp_path: Path, processes: dict[str, str], pendulum_file: Path):
+    path = tmp_path / "plan.toml"
+    own = "[variants.usual]\n[variants.own.agent]\nbonus_weight_actor = 1.0\n"
+    path.write_text(f'out = "{tmp_path}/runs"\ndatasets = ["halfcheetah-medium-tether", "{pendulum_file}"]\n{own}')
+    said: list[str] = []
+    sweep = head.open_sweep(path)
+    assert [bool(run.guessed) for run in sweep.runs] == [False, False, True, False]  # by dataset, then by variant
+    head.carry_out(sweep, Processes(TWO), said.append, show=False)
+    (line,) = (line for line in said if "chosen on locomotion" in line)
+    assert line.startswith("pendulum: agent.bonus_weight_actor 0.1 and agent.bonus_weight_critic 0, chosen on locomotion;")

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from tether import BC, DQN, TD3
-from tether.training.divergence import Diverged, all_finite, check_finite
+from tether.training.divergence import Diverged, Overestimation, all_finite, check_finite
 from tether.training.loop import Epoch
+from tether.types import Batch
 
 
 def check(
@@ -76,3 +77,41 @@ def test_of_several_seeds_those_that_diverged_are_named():
         check({"critic/q": np.array([1.0, 2.0, -50.0])})
     with pytest.raises(Diverged, match=r"^a weight of the agent is NaN or infinite at step 500 \(run hopper-s3, seed 0 of 2\);"):
         check({"critic/loss": np.zeros(2)}, weights={"actor": np.array([[np.inf, 0.0], [0.0, 0.0]])})
+
+
+def rows(*rewards: float) -> Batch:
+    nothing = np.zeros((len(rewards), 1))
+    return Batch(nothing, nothing, np.array(rewards), nothing, np.zeros(len(rewards)))
+
+
+@pytest.mark.parametrize(
+    ("recorded", "most", "limit"),
+    [
+        (rows(0.0, 1.0), 10.0, 10.21),  # 1 / (1 - 0.9), 2 % of that, and a thousandth of the 10 from 0 to there
+        (rows(-2.0, 0.0), 0.0, 0.02),  # a thousandth of the 20 from -20 to 0
+        (rows(-3.0, -1.0), 0.0, 0.03),  # -10 is the most, but values begin at 0
+        (rows(-1.0, 1.0), 10.0, 10.22),
+        (rows(1.0, 1.0), 10.0, 10.21),
+    ],
+)
+def test_a_value_that_no_policy_can_earn_is_told_of_once(recorded: Batch, most: float, limit: float):
+    said = Overestimation(recorded, discount=0.9)
+    for step, fine in ((500, limit + 9.0), (1_000, limit + 8.0), (1_500, limit - 0.02), (2_000, limit - 0.01)):
+        assert said(Epoch(step, (), {"critic/q": fine})) is None  # begins high and falls; rises, and not as high
+    told = said(Epoch(2_500, (), {"critic/q": limit + 0.01}))
+    assert told is not None
+    assert told.startswith(f"critic/q is {limit + 0.01:.3g} at step 2,500, but the rewards of the data")
+    assert f"at most {most:.3g}:" in told
+    assert said(Epoch(3_000, (), {"critic/q": 1e9})) is None
+
+
+def test_one_of_several_seeds_is_enough():
+    said = Overestimation(rows(0.0, 1.0), discount=0.9)
+    assert said(Epoch(500, (), {"critic/q": np.array([30.0, 2.0])})) is None
+    told = said(Epoch(1_000, (), {"critic/q": np.array([29.0, 11.0])}))  # the first is beyond and falls
+    assert told is not None
+    assert told.startswith("critic/q is 11 at")
+
+
+def test_who_has_no_values_is_told_nothing():
+    assert Overestimation(rows(0.0, 1.0), discount=0.9)(Epoch(500, (), {"actor/loss": 1e9})) is None

@@ -19,6 +19,7 @@ from tether.agents.td3 import TD3
 from tether.benchmark import flops
 from tether.bonuses import BONUSES, NO_BONUS, Bonus, FrozenBonus, NoBonus
 from tether.bonuses.cvae import CVAE
+from tether.config import make_config
 from tether.data.columns import with_blank_columns
 from tether.runs.result import versions
 from tether.training.fit import bonus_of_rows
@@ -27,6 +28,7 @@ from tether.training.sources import Rows
 from tether.types import Batch, Problem, Spec
 
 SPEC = Spec(17, (-1.0,) * 6, (1.0,) * 6)  # halfcheetah and walker2d
+CHOICES = Spec(17, (0.0,) * 6, (1.0,) * 6, discrete=True)  # as wide, for agents that choose
 PRODUCT_SIZE = 2048
 ROWS = 100_000
 PAIRS = 1_000_000  # whose bonus is computed
@@ -44,6 +46,11 @@ class Measurement:
     compile_seconds: float
     rows: int = ROWS
     all_steps_per_second: list[float] = field(default_factory=list)
+    # The same by the processor time of all threads, which other work on the machine hardly changes.
+    steps_per_busy_second: float = 0.0
+    limit_gflop_per_busy_second: float = 0.0
+    share_of_limit_busy: float = 0.0
+    all_steps_per_busy_second: list[float] = field(default_factory=list)
 
 
 def number_of_measurements(row_counts: tuple[int, ...]) -> int:
@@ -71,25 +78,32 @@ def measure_all(steps: int, repetitions: int, row_counts: tuple[int, ...] = ROW_
 
 
 def measure_agents(steps: int, repetitions: int) -> Iterator[Measurement]:
-    """Every agent of continuous actions, with its own settings and its usual bonus."""
-    data = random_transitions(ROWS)
-    for name in agents_to_measure():
-        agent = AGENTS[name]()
-        bonus = agent.traits.usual_bonus
-        label = name if bonus == NO_BONUS else f"{name}, {bonus}"
+    """Each of `agents_to_measure`, as soon as it is there."""
+    rows = {spec: random_transitions(ROWS, spec) for spec in (SPEC, CHOICES)}
+    for label, agent, bonus in agents_to_measure():
+        spec = SPEC if "continuous" in agent.traits.actions else CHOICES
         # What looks at all rows from time to time is measured from one look to the next.
-        yield measure_agent(label, agent, BONUSES[bonus](), data, refresh_period(agent) or steps, repetitions)
+        yield measure_agent(label, agent, bonus, rows[spec], refresh_period(agent) or steps, repetitions, spec)
 
 
-def agents_to_measure() -> list[str]:
-    return [name for name, kind in AGENTS.items() if "continuous" in kind.traits.actions]
+def agents_to_measure() -> list[tuple[str, Agent, Bonus]]:
+    """Every agent with its own settings and its usual bonus, and td3 as `tether train` has it too."""
+    preset = make_config("", agent="td3")
+    found: list[tuple[str, Agent, Bonus]] = [("td3, density, preset tether", preset.agent, preset.bonus)]
+    for name, kind in AGENTS.items():
+        agent = kind()
+        bonus = agent.traits.usual_bonus
+        found.append((name if bonus == NO_BONUS else f"{name}, {bonus}", agent, BONUSES[bonus]()))
+    return found
 
 
-def measure_agent(name: str, agent: Agent, bonus: Bonus, data: Batch, steps: int, repetitions: int) -> Measurement:
+def measure_agent(
+    name: str, agent: Agent, bonus: Bonus, data: Batch, steps: int, repetitions: int, spec: Spec = SPEC
+) -> Measurement:
     key_bonus, _ = run_keys(1)
-    penalty = FrozenBonus(bonus, bonus.frozen(bonus.init(key_bonus, Problem(SPEC, data))), SPEC)
-    flop, data = flops.agent_step(agent, bonus, SPEC), with_blank_columns(data, agent.traits.columns)
-    return _measure_loop(name, agent, data, steps, repetitions, flop, critic_steps(agent), (penalty,), agent_epoch)
+    penalty = FrozenBonus(bonus, bonus.frozen(bonus.init(key_bonus, Problem(spec, data))), spec)
+    flop, data = flops.agent_step(agent, bonus, spec), with_blank_columns(data, agent.traits.columns)
+    return _measure_loop(name, agent, data, steps, repetitions, flop, critic_steps(agent), (penalty,), agent_epoch, spec)
 
 
 def measure_fit(name: str, bonus: Bonus, data: Batch, steps: int, repetitions: int) -> Measurement:
@@ -107,9 +121,10 @@ def _measure_loop(
     stride: int = 1,
     given: tuple[Any, ...] = (),
     compiled: Any = epoch,
+    spec: Spec = SPEC,
 ) -> Measurement:
     key_init, key = run_keys(0)
-    state = fresh_state(learner, key_init, Problem(SPEC, data))
+    state = fresh_state(learner, key_init, Problem(spec, data))
     end = steps * (repetitions + 1)
     epochs = learn(learner, state, Rows(data), key, end=end, epoch_steps=steps, stride=stride, given=given, compiled=compiled)
     return _measure(name, lambda: jax.block_until_ready(next(epochs).state), steps, flop, repetitions, len(data.reward))
@@ -130,21 +145,32 @@ def measure_novelty(name: str, bonus: Bonus, data: Batch, pairs: int) -> Measure
 
 def product_limit(repetitions: int = 3) -> float:
     """GFLOP/s of the fastest of a few float32 products of two 2048 x 2048 matrices."""
+    return _product_limits(repetitions)[0]
+
+
+def _product_limits(repetitions: int = 3) -> tuple[float, float]:
+    """The same, and by processor time."""
     matrix = jnp.ones((PRODUCT_SIZE, PRODUCT_SIZE), jnp.float32)
-    seconds = []
-    for _ in range(repetitions):
-        began = time.perf_counter()
-        _product(matrix).block_until_ready()
-        seconds.append(time.perf_counter() - began)
-    return 2 * PRODUCT_SIZE**3 / min(seconds) / 1e9
+    taken = [_timed(lambda: _product(matrix).block_until_ready()) for _ in range(repetitions)]
+    wall, busy = (min(times) for times in zip(*taken, strict=True))
+    return 2 * PRODUCT_SIZE**3 / wall / 1e9, 2 * PRODUCT_SIZE**3 / busy / 1e9
 
 
-def random_transitions(rows: int) -> Batch:
+def _timed(once: Callable[[], object]) -> tuple[float, float]:
+    """Seconds, and those in which threads of this process were busy."""
+    began, busy = time.perf_counter(), time.process_time()
+    once()
+    return time.perf_counter() - began, max(time.process_time() - busy, 1e-9)
+
+
+def random_transitions(rows: int, spec: Spec = SPEC) -> Batch:
     """What is in the rows does not matter to the speed; that they are different rows does."""
     random = np.random.default_rng(0)
     column = lambda *shape: jnp.asarray(random.standard_normal(shape, dtype=np.float32))  # noqa: E731
-    observation, action = column(rows, SPEC.observation_size), jnp.clip(column(rows, SPEC.action_size), -1.0, 1.0)
-    reward, next_observation = jnp.asarray(random.random(rows, dtype=np.float32)), column(rows, SPEC.observation_size)
+    observation, action = column(rows, spec.observation_size), jnp.clip(column(rows, spec.action_size), -1.0, 1.0)
+    if spec.discrete:
+        action = jax.nn.one_hot(jnp.argmax(action, axis=-1), spec.action_size)
+    reward, next_observation = jnp.asarray(random.random(rows, dtype=np.float32)), column(rows, spec.observation_size)
     return Batch(observation, action, reward, next_observation, jnp.zeros(rows))
 
 
@@ -166,24 +192,27 @@ def _product(matrix: jax.Array) -> jax.Array:
 
 def _measure(name: str, once: Callable[[], object], steps: int, flop_per_step: float, repetitions: int, rows: int) -> Measurement:
     product_limit(1)  # compiles
-    began = time.perf_counter()
-    once()
-    first = time.perf_counter() - began
-    limits, rates = [product_limit()], []
+    first, _ = _timed(once)
+    limits, taken = [_product_limits()], []
     for _ in range(repetitions):
-        began = time.perf_counter()
-        once()
-        rates.append(steps / (time.perf_counter() - began))
-        limits.append(product_limit())
-    achieved = max(rates) * flop_per_step / 1e9
+        taken.append(_timed(once))
+        limits.append(_product_limits())
+    rates, busy_rates = ([steps / seconds for seconds in times] for times in zip(*taken, strict=True))
+    limit, busy_limit = (max(column) for column in zip(*limits, strict=True))
+    gflop = flop_per_step / 1e9
+    achieved = max(rates) * gflop
     return Measurement(
         name=name,
         steps_per_second=max(rates),
-        gflop_per_step=flop_per_step / 1e9,
+        gflop_per_step=gflop,
         gflop_per_second=achieved,
-        limit_gflop_per_second=max(limits),
-        share_of_limit=achieved / max(limits),
+        limit_gflop_per_second=limit,
+        share_of_limit=achieved / limit,
         compile_seconds=max(0.0, first - steps / max(rates)),
         rows=rows,
         all_steps_per_second=rates,
+        steps_per_busy_second=max(busy_rates),
+        limit_gflop_per_busy_second=busy_limit,
+        share_of_limit_busy=max(busy_rates) * gflop / busy_limit,
+        all_steps_per_busy_second=busy_rates,
     )

@@ -75,7 +75,7 @@ def train(
     from tether.config import make_config, settings_of
     from tether.data import locate
     from tether.environments.tasks import find_task
-    from tether.presets import explanations, usual_agent
+    from tether.presets import WEIGHTS, explanations, usual_agent
     from tether.training.run import run
 
     agent = agent or usual_agent(preset, bonus)
@@ -83,7 +83,7 @@ def train(
     if steps is not None:
         overrides["training.steps"] = str(steps)
     numbers = _read_seeds(seeds) if seeds is not None else [seed]
-    data, choice = None, None
+    data, choice, asked = None, None, overrides
     if bonus == "auto":
         from tether.cli.auto import take_bonus
 
@@ -106,8 +106,13 @@ def train(
             for name, value in values.items():
                 print(f"  {name} = {value}")
         return
-    for line in explanations(preset, agent, bonus, find_task(env_id), overrides):
-        print(line)
+    multiplied = {each: float(overrides[each]) for each in WEIGHTS & overrides.keys() - asked.keys()}
+    notes = explanations(preset, agent, bonus, find_task(env_id), asked, multiplied)
+
+    def say_notes() -> None:
+        while notes:  # once, however many seeds there are
+            print(notes.pop(0))
+
     name = f"{data.name}-{agent}-{bonus if choice is None else 'auto'}"
     results = []
     for config in configs:
@@ -115,9 +120,9 @@ def train(
             folder = run_dir or Path("runs") / f"{name}-s{config.seed}"
         else:
             folder = (run_dir or Path("runs") / name) / f"s{config.seed}"
-        results.append(
-            (folder, run(config, folder, data=data, on_disk=True if data_on_disk else None, wandb=wandb, extend=extend))
-        )
+        on_disk = True if data_on_disk else None
+        result = run(config, folder, data=data, on_disk=on_disk, wandb=wandb, extend=extend, on_start=say_notes)
+        results.append((folder, result))
         if choice is not None:
             storage.write_json(folder / "bonus-choice.json", asdict(choice))
     _print_table(results)

@@ -14,7 +14,6 @@ import numpy as np
 
 from tether import storage
 from tether.bonuses import BONUSES, FrozenBonus, frozen_template
-from tether.errors import TetherError
 from tether.networks import Layers, make_network
 from tether.policies.base import act, describe, novelty_of, rebuilt
 from tether.policies.deterministic import make_deterministic
@@ -81,9 +80,7 @@ class Policy:
         self, observation: Any, state: None = None, episode_start: Any = None, deterministic: bool = True
     ) -> tuple[Any, None]:
         """The action and no state, as users and tools of Stable-Baselines3 call a policy. It remembers nothing between calls."""
-        if not deterministic:
-            raise TetherError("the policy has no chance in it; call predict with deterministic=True")
-        return self(observation), None
+        return acting.predicted(self, observation, deterministic)
 
     def rows_to_actions(self, rows: np.ndarray) -> np.ndarray:
         """`(B, O) -> (B, A)`, unchecked; discrete actions are one-hot rows."""

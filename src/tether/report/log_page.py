@@ -130,7 +130,8 @@ def find_remarks(imported: Imported, dataset: Dataset, coverage: list[dict[str, 
     if spreads and max(spreads) > WIDE * min(spreads):
         remarks.append(
             f"the spreads of the observations differ by a factor of {max(spreads) / min(spreads):,.0f}, and networks see "
-            "them as they are unless told to scale them: train with --set agent.normalise_observations=true"
+            "them as they are unless told to scale them: td3 does so by the default preset, others (and --preset paper) by "
+            "--set agent.normalise_observations=true"
         )
     if imported.choices:
         left, variance = unexplained_variance(dataset)

@@ -64,6 +64,13 @@ def action_for(policy: Asked, observation: Any) -> Any:
     return _as_asked(policy, policy.rows_to_actions(np.atleast_2d(rows)), rows.ndim == 1)
 
 
+def predicted(policy: Asked, observation: Any, deterministic: bool) -> tuple[Any, None]:
+    """The action and no state, as Stable-Baselines3 has it."""
+    if not deterministic:
+        raise TetherError("the policy has no chance in it; call predict with deterministic=True")
+    return action_for(policy, observation), None
+
+
 def answer(policy: Asked, observation: Any, with_familiarity: bool, fallback: Fallback | None, threshold: float) -> Any:
     """The action, and how familiar the policy's own action is there if that is asked for."""
     if fallback is not None and not callable(fallback) and fallback not in KNOWN_FALLBACKS:

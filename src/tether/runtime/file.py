@@ -110,6 +110,12 @@ class Policy:
         """See `tether.Policy.outside`."""
         return acting.outside(self, observation)
 
+    def predict(
+        self, observation: Any, state: None = None, episode_start: Any = None, deterministic: bool = True
+    ) -> tuple[Any, None]:
+        """See `tether.Policy.predict`."""
+        return acting.predicted(self, observation, deterministic)
+
     def rows_to_actions(self, rows: np.ndarray) -> np.ndarray:
         with np.errstate(all="ignore"):  # an exponential that overflows is infinite in JAX too, and says nothing
             return np.asarray(self.actor(np, np.asarray(rows, np.float32)))

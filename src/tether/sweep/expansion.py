@@ -15,7 +15,7 @@ from tether.data import locate
 from tether.data.named.catalogue import find_known
 from tether.environments.tasks import find_task
 from tether.errors import TetherError
-from tether.presets import usual_bonus
+from tether.presets import guessed_weights, usual_bonus
 from tether.settings import choose as choose_kind
 from tether.settings import to_named
 from tether.sweep.plan import MOST_RUNS, Plan, Variant
@@ -47,6 +47,7 @@ class PlannedRun:
     agent: str
     bonus: str
     variant: str
+    guessed: str = ""  # weights of the preset that were chosen on tasks of another kind
 
     @property
     def method(self) -> str:
@@ -130,7 +131,8 @@ def make_run(plan: Plan, data: Data, agent: str, bonus: str, variant: Variant, s
         where = f"variant {variant.name}" if variant.settings or variant.agent or variant.bonus else "settings"
         raise TetherError(f"{plan.path}: {where}, {method} on {data.name}: {error}") from error
     folder = stage / data.name / method / variant.name / f"s{seed}"
-    return PlannedRun(folder.relative_to(plan.out).as_posix(), config, folder, data, agent, bonus, variant.name)
+    guessed = guessed_weights(preset, agent, bonus, find_task(env_id), overrides)
+    return PlannedRun(folder.relative_to(plan.out).as_posix(), config, folder, data, agent, bonus, variant.name, guessed)
 
 
 def _applicable(settings: dict[str, Any], bonus: str) -> dict[str, Any]:

@@ -58,6 +58,7 @@ def carry_out(sweep: Sweep, backend: Backend, say: Say = print, show: bool = Tru
         raise TetherError(f"{sweep.plan.path}: {missing[0].missing}{more}")
     with storage.exclusive(sweep.records.folder), stop_on_interrupt() as stop:
         tried: set[str] = set()
+        guesses = _guesses(sweep, retry)
         while True:
             _keep_plan(sweep)
             todo = [run for run in sweep.runs if run.name not in tried and _is_to_do(sweep.known[run.name], retry)]
@@ -65,6 +66,8 @@ def carry_out(sweep: Sweep, backend: Backend, say: Say = print, show: bool = Tru
                 return sweep
             done_steps = sum(known.step for known in sweep.known.values() if known.state == DONE)
             say(f"{sweep.plan.name}: {counted(sweep.known)}; {len(todo)} to do by {backend}")
+            while guesses:
+                say(guesses.pop(0))
             Pool(sweep.records, backend, stop, say, show).carry_out(todo, sweep.plan.name, done_steps)
             tried |= {run.name for run in todo}
             sweep = look(sweep.plan, sweep.datasets)  # which may have decided on final runs
@@ -74,6 +77,18 @@ def _keep_plan(sweep: Sweep) -> None:
     choice, compared = sweep.plan.choose, [winner for winner in sweep.winners or () if winner.scores]
     episodes = sum(winner.episodes for winner in compared)
     sweep.records.keep_plan(sweep.plan.name, sweep.runs, in_words(choice) if choice and compared else "", episodes)
+
+
+def _guesses(sweep: Sweep, retry: bool) -> list[str]:
+    """A line for all runs whose weights were chosen on other tasks than theirs."""
+    found: dict[str, dict[str, None]] = {}
+    for run in sweep.runs:
+        if run.guessed and _is_to_do(sweep.known[run.name], retry):
+            found.setdefault(run.guessed, {})[run.data.name] = None
+    return [
+        f"{', '.join(names)}: {guessed}; what is best there is not known: compare other weights, as variants of the plan"
+        for guessed, names in found.items()
+    ]
 
 
 def _is_to_do(known: Known, retry: bool) -> bool:

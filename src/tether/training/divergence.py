@@ -10,8 +10,14 @@ import numpy as np
 from tether.agents import Agent
 from tether.errors import TetherError
 from tether.training.loop import Epoch
+from tether.types import Batch
 
 VALUES = ("critic/q", "critic/target", "actor/q")
+
+
+# By how much a sound mean Q may err: of the most that rewards can add up to, which it is where all rewards are the same, and of
+# the whole range, where the best step costs nothing and the most is 0.
+MARGIN_OF_THE_MOST, MARGIN_OF_THE_RANGE = 0.02, 0.001
 
 
 class Diverged(TetherError):
@@ -51,6 +57,34 @@ def check_finite(epoch: Epoch, agent: Agent, value_limit: float, where: str, las
                 f"{name} is {_first(value, broken):.3g} {at(broken)}, past training.value_limit {value_limit:g}: "
                 f"the critic is exploding; {keep}.{advice} training.value_limit=inf lets it run on"
             )
+
+
+class Overestimation:
+    """Tells, once in a training, of a Q that no policy can earn: more than the largest reward of the data in every step.
+
+    It must be rising too: a fresh critic may begin above, and where every step costs values begin at 0 and take long to fall,
+    so that 0 is the least that is taken for the most. A low Q is no sign of anything: bonuses and conservative agents subtract.
+    """
+
+    def __init__(self, rows: Batch, discount: float) -> None:
+        most, least = max(float(np.max(rows.reward)), 0.0), min(float(np.min(rows.reward)), 0.0)
+        self._most = most / (1.0 - discount)
+        margin = MARGIN_OF_THE_MOST * most + MARGIN_OF_THE_RANGE * (most - least)
+        self._limit = (most + margin) / (1.0 - discount)
+        self._last: Any = np.inf
+        self._said = False
+
+    def __call__(self, epoch: Epoch) -> str | None:
+        now = np.asarray(epoch.metrics.get("critic/q", -np.inf))
+        beyond, self._last = now[(now > self._limit) & (now > self._last)], now
+        if self._said or not beyond.size:
+            return None
+        self._said, value = True, float(beyond.max())
+        return (
+            f"critic/q is {value:.3g} at step {epoch.step:,}, but the rewards of the data, as they are scaled, add up to at most "
+            f"{self._most:.3g}: the critic believes in what was never recorded, and the policy may follow it. Hold it closer to "
+            "the data by a larger weight, take a bonus that sees more (--bonus auto), or set a smaller agent.discount"
+        )
 
 
 def _first(value: Any, broken: Any) -> float:

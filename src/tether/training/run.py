@@ -27,7 +27,7 @@ from tether.runs.result import make_result
 from tether.runs.wandb import WandbRun, check_installed
 from tether.runtime.experience import blindness
 from tether.training.attached import Checkpoints, EpochClock, Evaluations, Logging, Stopping
-from tether.training.divergence import check_finite
+from tether.training.divergence import Overestimation, check_finite
 from tether.training.familiarity import with_experience
 from tether.training.fit import FitReport, FittedBonus, cache_folder, fit_bonus, steps_done
 from tether.training.interrupt import StopRequest, stop_on_interrupt
@@ -73,11 +73,13 @@ def run(
     wandb: str | None = None,
     extend: bool = False,
     beginning: Beginning | None = None,
+    on_start: Callable[[], None] | None = None,
 ) -> dict[str, Any]:
     """Train to the end, or go on with what is in `folder`, and return the content of `result.json`.
 
     `data` is that of the config where it has been found already. It is read only if there is something to do. `wandb` is a
-    project there to log to as well. `extend` makes a run of fewer steps that is there longer.
+    project there to log to as well. `extend` makes a run of fewer steps that is there longer. `on_start` is called when there is
+    something to do and nothing was refused.
     """
     began = time.perf_counter()
     if wandb:
@@ -106,6 +108,8 @@ def run(
             stack.enter_context(closing(evaluator))
         # All that can be wrong has been found out: from here on the folder is this run's.
         write_config(folder, config, data.sha256)
+        if on_start is not None:
+            on_start()
         _say_scaling(config, raw, reward_scale, say)
         kept = None if beginning is None else beginning.bonus
         bonus = kept or _fit(config, dataset, stop, show, say)
@@ -144,9 +148,7 @@ def _say_scaling(config: RunConfig, raw: Dataset, scale: RewardScale, say: Say) 
     """What training makes of the rewards, and whether episodes that were good still are."""
     order = order_kept(raw, scale, config.agent.discount)
     say(describe_scaling(scale, order))
-    warning = scaling_warning(raw, scale, order, "training.reward_scaling")
-    if warning:
-        say(f"warning: {warning}")
+    _warn(scaling_warning(raw, scale, order, "training.reward_scaling"), say)
 
 
 def _fit(config: RunConfig, dataset: Dataset, stop: StopRequest, show: bool, say: Say) -> FittedBonus:
@@ -227,6 +229,9 @@ def _train(m: Materials, evaluator: Evaluator | None, stop: StopRequest, began: 
             checkpoints,
             Stopping(stop, say),
         ]
+        if beginning.lesson is None:  # an environment may have higher rewards than the data
+            too_high = Overestimation(m.dataset.transitions, agent.discount)
+            attached.insert(1, lambda epoch: _warn(too_high(epoch), say))
         epoch = Epoch(first_step, state, {})
         if evaluator is not None:
             every, scale = training.evaluate_every, m.reward_scale
@@ -236,6 +241,11 @@ def _train(m: Materials, evaluator: Evaluator | None, stop: StopRequest, began: 
             for each in attached:
                 each(epoch)
         return _finish(m, lesson, epoch, log, checkpoints.seconds(), clock.rate(config.epoch_steps), restored and first_step, say)
+
+
+def _warn(about: str | None, say: Say) -> None:
+    if about:
+        say(f"warning: {about}")
 
 
 def _lesson(m: Materials) -> AnyLesson:

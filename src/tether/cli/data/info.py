@@ -80,7 +80,7 @@ def _scaling(facts: dict[str, Any]) -> str:
             continue
         lost = " (changes the order of episodes)" if order < ORDER_LOST else ""
         lines.append(f"{name}: rank correlation of episodes before and after {order:.3f}{lost}")
-    return "\n".join([*lines, f"auto is {facts['auto']}"])
+    return "\n".join([*lines, f"auto is {facts['auto']}; td3 has divide by the default preset, range by the paper's"])
 
 
 def _image(facts: dict[str, Any]) -> str:
