@@ -61,7 +61,13 @@ def test_a_core_is_claimed_once_while_there_are_others():
 
 def job_for(folder: Path, data: Path, **changes: Any) -> dict[str, Any]:
     config = to_json(small_config(data, training__steps=400, training__evaluate_every=400))
-    job = {"config": config, "folder": str(folder / "run"), "log": str(folder / "log"), "sees": str(folder), "cwd": str(folder)}
+    job = {
+        "config": config,
+        "runs": [{"seed": 0, "folder": str(folder / "run")}],
+        "log": str(folder / "log"),
+        "sees": str(folder),
+        "cwd": str(folder),
+    }
     return job | {"threads": 1, "version": version("tether-rl"), "environment": {}} | changes
 
 
