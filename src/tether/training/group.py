@@ -151,10 +151,13 @@ def _train(
             member.sitting = member.held.enter_context(work)
             member.sitting.evaluate(member.epoch)  # one that was due when it was stopped
 
-        members = [*group.members]
         group.each(sit)
+        members = [*group.members]
+        if not members:
+            return
         clock, stopping = EpochClock(), Stopping(asked, say)
-        epochs = lesson.epochs_together([member.epoch.state for member in members], seeds, first, epoch_steps)
+        states, seeds = [member.epoch.state for member in members], [member.config.seed for member in members]
+        epochs = lesson.epochs_together(states, seeds, first, epoch_steps)
         for epoch in clock.timed(epochs):
             asked.asked = stop.asked
             group.each(partial(_take, epoch, members))
