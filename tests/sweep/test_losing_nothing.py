@@ -66,7 +66,7 @@ def workers_in(folder: Path) -> dict[str, int]:
                 for run in job["runs"]:
                     if run["folder"].startswith(str(folder)):
                         found[run["folder"]] = int(place.name)
-        except (OSError, ValueError):
+        except (OSError, ValueError, KeyError):  # gone, or a worker of another version
             continue
     return found
 
