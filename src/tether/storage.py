@@ -21,6 +21,7 @@ from tether.errors import TetherError
 
 FORMAT = "tether"
 FORMAT_VERSION = 1
+MOST_HEADER = 100_000_000  # bytes: the format's own limit
 
 Tree = TypeVar("Tree")
 
@@ -140,6 +141,19 @@ def read_tensors(path: Path | str) -> tuple[dict[str, np.ndarray], dict[str, str
         version = metadata.get("format_version")
         raise TetherError(f"{path} has format version {version}, this Tether reads version {FORMAT_VERSION}; upgrade Tether")
     return tensors, metadata
+
+
+def read_metadata(path: Path | str) -> dict[str, str]:
+    """The metadata of a file made by `write_tensors`, without its arrays. Whether those are whole is not looked at."""
+    try:
+        with open(path, "rb") as file:
+            size = int.from_bytes(file.read(8), "little")
+            header = json.loads(file.read(min(size, MOST_HEADER)))
+        return dict(header["__metadata__"])
+    except OSError as error:
+        raise TetherError(f"cannot read {path}: {error.strerror}") from error
+    except (ValueError, KeyError, TypeError) as error:
+        raise TetherError(f"{path} is cut short, damaged or not a file that Tether wrote") from error
 
 
 def flatten_tree(tree: Any) -> dict[str, np.ndarray]:

@@ -14,6 +14,7 @@ def test_help_has_examples_and_says_what_a_second_time_does(capsys: pytest.Captu
     out = capsys.readouterr().out
     assert "tether sweep plans/quick.toml --dry-run" in out
     assert "Run the same command again and it makes what is missing" in out
+    assert "tether sweep plans/paper-table.toml --together 3" in out
     assert cli.main(["sweep", "status", "--help"]) == 0
     assert "How far a sweep is" in capsys.readouterr().out
 
@@ -51,3 +52,20 @@ def test_a_folder_with_other_settings_is_refused(
     err = capsys.readouterr().err
     assert f"{place} holds a run of another config (" in err
     assert err.endswith("; choose another --out or another name\n")
+
+
+@pytest.mark.parametrize(
+    ("flags", "reason"),
+    [
+        (["--together", "0"], "--together is 0; it takes a whole number from 1 on"),
+        (
+            ["--together", "2", "--wandb", "mine"],
+            "--wandb logs one run of a process, and --together makes several there; leave one",
+        ),
+    ],
+)
+def test_wrong_numbers_of_seeds_together_are_refused(
+    flags: list[str], reason: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    assert cli.main(["sweep", str(tmp_path / "plan.toml"), *flags]) == 2
+    assert capsys.readouterr().err.startswith(f"error: {reason}")

@@ -36,7 +36,7 @@ from tether.policies import PARTS, act, describe, rebuilt
 from tether.settings import from_named, to_named
 from tether.storage import flatten_tree, unflatten_tree
 from tether.training.loop import epoch
-from tether.training.together import Together, one_of
+from tether.training.together import Together, joined, one_of
 from tether.types import Batch, Key, Problem
 
 
@@ -152,12 +152,12 @@ def test_seeds_can_be_trained_together(name, kind):
     agent = Together(small(AGENTS[name]), seeds=5)
     rows = rows_for(agent.learner, suited(constant_reward(), kind))
 
-    def after(learner: Any, key: Key) -> Any:
-        key_init, key_updates = jax.random.split(key)
+    def after(learner: Any, key_init: Key, key_updates: Key) -> Any:
         state, step = learner.init(key_init, Problem(SPECS[kind], rows)), jnp.zeros((), jnp.int32)
         return epoch.__wrapped__(learner, state, rows, three_updates(learner), key_updates, step, 1, (penalty(kind=kind),))
 
-    alone, together = (jax.eval_shape(partial(after, learner), jax.random.key(0)) for learner in (agent.learner, agent))
+    alone = jax.eval_shape(partial(after, agent.learner), *jax.random.split(jax.random.key(0)))
+    together = jax.eval_shape(partial(after, agent), *jax.random.split(jax.random.key(0), (2, agent.seeds)))
     jax.tree.map(lambda one, five: np.testing.assert_equal(five.shape, (5, *one.shape)), alone, together)
 
 
@@ -313,8 +313,10 @@ def test_observations_in_any_unit_are_the_same_where_they_are_normalised(name, k
 
 @pytest.mark.parametrize(("name", "kind"), [("td3", "continuous"), ("dqn", "discrete")])
 def test_one_of_several_seeds_is_a_whole_state(name, kind):
-    agent = Together(small(AGENTS[name]), seeds=2)
-    state = initial_state(agent, SPECS[kind])
-    first, second = (one_of(state, seed) for seed in (0, 1))
-    assert jax.tree.structure(first) == jax.tree.structure(initial_state(agent.learner, SPECS[kind]))
-    assert differ(first, second)
+    agent = small(AGENTS[name])
+    states = [initial_state(agent, SPECS[kind], seed) for seed in (3, 8)]
+    both = joined(states)
+    for place, state in enumerate(states):
+        assert jax.tree.structure(one_of(both, place)) == jax.tree.structure(state)
+        assert_same(one_of(both, place), state)
+    assert differ(*states)

@@ -10,7 +10,7 @@ from tether import cli
 from tether.sweep import estimate as estimates
 from tether.sweep.estimate import Simulation, Speedometer, cost, estimate, spec_of
 from tether.sweep.head import open_sweep
-from tether.sweep.pool import Slots, share_out
+from tether.sweep.workers import Slots, share_out
 
 TEXT = """
 out = "{out}"
@@ -129,7 +129,7 @@ def test_a_dry_run_shows_runs_fits_and_time_and_writes_no_run(
 
 
 def test_cores_are_shared_out_one_each_unless_told_otherwise(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("tether.sweep.pool.available_cores", lambda: [4, 5, 6, 7])
+    monkeypatch.setattr("tether.sweep.workers.available_cores", lambda: [4, 5, 6, 7])
     assert share_out() == Slots(4, 1, ((4,), (5,), (6,), (7,)))
     assert share_out(threads=2) == Slots(2, 2, ((4, 5), (6, 7)))
     assert share_out(workers=2) == Slots(2, 2, ((4, 5), (6, 7)))

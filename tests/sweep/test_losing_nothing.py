@@ -63,9 +63,10 @@ def workers_in(folder: Path) -> dict[str, int]:
             words = (place / "cmdline").read_bytes().split(b"\0")
             if b"tether.sweep.worker" in words and (place / "stat").read_text().rpartition(")")[2].split()[0] != "Z":
                 job = json.loads(words[words.index(b"tether.sweep.worker") + 1])
-                if job["folder"].startswith(str(folder)):
-                    found[job["folder"]] = int(place.name)
-        except (OSError, ValueError):
+                for run in job["runs"]:
+                    if run["folder"].startswith(str(folder)):
+                        found[run["folder"]] = int(place.name)
+        except (OSError, ValueError, KeyError):  # gone, or a worker of another version
             continue
     return found
 

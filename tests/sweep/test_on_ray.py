@@ -25,7 +25,7 @@ from tether.config import to_json
 from tether.cores import available_cores, claimed
 from tether.errors import TetherError
 from tether.runs.reading import find_runs
-from tether.sweep.on_ray import Runner, check_reachable, passed_on, room
+from tether.sweep.on_ray import RayWorker, Runner, check_reachable, passed_on, room
 from tether.sweep.records import last_step
 
 
@@ -61,7 +61,13 @@ def test_a_core_is_claimed_once_while_there_are_others():
 
 def job_for(folder: Path, data: Path, **changes: Any) -> dict[str, Any]:
     config = to_json(small_config(data, training__steps=400, training__evaluate_every=400))
-    job = {"config": config, "folder": str(folder / "run"), "log": str(folder / "log"), "sees": str(folder), "cwd": str(folder)}
+    job = {
+        "config": config,
+        "runs": [{"seed": 0, "folder": str(folder / "run")}],
+        "log": str(folder / "log"),
+        "sees": str(folder),
+        "cwd": str(folder),
+    }
     return job | {"threads": 1, "version": version("tether-rl"), "environment": {}} | changes
 
 
@@ -83,6 +89,63 @@ def test_an_actor_that_was_asked_to_save_before_its_process_is_there_makes_no_ru
     answer = json.loads(runner.run(json.dumps(job_for(tmp_path, pendulum_file))))
     assert answer["code"] == -signal.SIGTERM or json.loads(answer["report"])["outcome"] == "interrupted"
     assert not (tmp_path / "run" / "result.json").exists()
+
+
+class Answer:
+    """What an actor was asked for; not there before it is said."""
+
+    def __init__(self, value: Any = None) -> None:
+        self.value = value
+
+
+class RayOfOneActor:
+    """As much of Ray as the head needs for the actor of two runs, of which one has ended."""
+
+    class exceptions:  # noqa: N801 -- Ray's module of that name
+        class RayError(Exception):
+            pass
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+        self.lines_answer = Answer(['{"run": 1, "outcome": "failed"}\n'])
+
+    def __getattr__(self, name: str) -> Any:
+        def remote(*given: Any) -> Answer:
+            self.asked.append(name)
+            return self.lines_answer if name == "lines" else Answer()
+
+        return type("Method", (), {"remote": staticmethod(remote)})
+
+    def wait(self, answers: list[Answer], timeout: float) -> tuple[list[Answer], list[Answer]]:
+        there = [answer for answer in answers if answer.value is not None]
+        return there, [answer for answer in answers if answer.value is None]
+
+    def get(self, answer: Answer) -> Any:
+        if isinstance(answer.value, Exception):
+            raise answer.value
+        return answer.value
+
+
+def test_the_head_hears_of_a_run_of_a_program_before_the_others_end(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("tether.sweep.on_ray.SECONDS_BETWEEN_COUNTS", 0.0)
+    ray = RayOfOneActor()
+    two = RayWorker(ray, ray, {"runs": [{}, {}]})
+    assert [*two.lines()] == []  # it is asked, and nobody waits for the answer
+    assert [*two.lines()] == ['{"run": 1, "outcome": "failed"}\n']
+    assert two.ended() is None
+    ray.lines_answer = Answer(ray.exceptions.RayError("its machine is gone"))
+    assert [*two.lines(), *two.lines()] == ['{"run": 1, "outcome": "failed"}\n'] * 2  # what was heard stays
+    one = RayWorker(ray, ray, {"runs": [{}]})
+    ray.asked.clear()
+    assert [*one.lines()] == [*one.lines()] == []
+    assert "lines" not in ray.asked  # there is nothing to hear of one run before its end
+
+
+def test_a_machine_that_refuses_says_so_of_every_run_of_a_program(tmp_path: Path, pendulum_file: Path):
+    runs = [{"seed": seed, "folder": str(tmp_path / f"s{seed}")} for seed in (0, 1)]
+    answer = json.loads(Runner().run(json.dumps(job_for(tmp_path, pendulum_file, runs=runs, version="0.0.1"))))
+    assert [json.loads(line)["run"] for line in answer["report"].splitlines()] == [0, 1]
+    assert answer["report"].count("all machines need the same") == 2
 
 
 @pytest.mark.parametrize("flags", [["--address", "auto"], ["--gpus", "1"]])

@@ -3,46 +3,25 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 import threading
 import time
 from pathlib import Path
-from typing import Any
 
 import pytest
+from scripted import DONE, TWO, planned, scripted
 
 from tether import storage
 from tether.sweep import head, pool
-from tether.sweep.expansion import PlannedRun, expand, find_data
-from tether.sweep.plan import read_plan
-from tether.sweep.pool import Pool, Processes, Slots
+from tether.sweep.expansion import PlannedRun
+from tether.sweep.pool import Pool
 from tether.sweep.records import FAILED, WAITING, Records
+from tether.sweep.workers import Processes, Slots
 from tether.training.interrupt import StopRequest
-
-TWO = Slots(2, 1, ((0,), (1,)))
-DONE = 'print(\'{"outcome": "done"}\')'
-
-
-def planned(folder: Path, variants: str) -> list[PlannedRun]:
-    path = folder / "plan.toml"
-    path.write_text(f'out = "{folder}/runs"\ndatasets = ["halfcheetah-medium-tether"]\n{variants}')
-    plan = read_plan(path)
-    return expand(plan, find_data(plan))
 
 
 @pytest.fixture
 def processes(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
-    """What the process of a variant does: a line of Python. All that are not named are done at once."""
-    scripts: dict[str, str] = {}
-
-    def start(job: dict[str, Any], threads: int, log: Any) -> subprocess.Popen[str]:
-        script = scripts.get(Path(job["folder"]).parent.name, DONE)
-        given = [sys.executable, "-S", "-c", script, json.dumps(job)]
-        return subprocess.Popen(given, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True)
-
-    monkeypatch.setattr(pool, "start_worker", start)
-    return scripts
+    return scripted(monkeypatch)
 
 
 def carry_out(runs: list[PlannedRun], folder: Path, slots: Slots = TWO) -> tuple[list[str], Records]:
@@ -114,7 +93,7 @@ def test_each_worker_has_its_own_cores(tmp_path: Path, processes: dict[str, str]
     script = f"import sys, json; print(json.loads(sys.argv[1])['cores'], file=sys.stderr); import time; time.sleep(0.3); {DONE}"
     processes |= {"a": script, "b": script}
     _, records = carry_out(runs, tmp_path)
-    assert sorted(records.log(run).read_text() for run in runs) == ["[0]\n", "[1]\n"]
+    assert sorted(records.log(run.name).read_text() for run in runs) == ["[0]\n", "[1]\n"]
 
 
 def test_long_times_are_told_in_days():

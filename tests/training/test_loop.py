@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -13,7 +15,7 @@ from problems import SPEC, bowl_state, penalty
 
 from tether.training.loop import Epoch, agent_epoch, draw_rows, epoch, fresh_state, learn, run_keys, take_rows
 from tether.training.sources import Rows
-from tether.training.together import Together
+from tether.training.together import Together, epoch_of, one_of
 from tether.types import Batch, Key, Metrics, Problem
 
 ROWS = 50
@@ -64,12 +66,22 @@ def numbered_rows() -> Batch:
     return Batch(observation=pair, action=pair + 100, reward=number, next_observation=pair + 200, terminated=number % 2)
 
 
-def diary(steps: int, epoch_steps: int, seed: int = 0, learner: Diary | Together = Diary()) -> Epoch:  # noqa: B008
+def diary(steps: int, epoch_steps: int, seed: int = 0) -> Epoch:
     """What a fresh diary has come to after `steps`, three to an update."""
-    key_init, key = run_keys(seed)
-    source, given = Rows(numbered_rows()), (penalty(bowl_state(floor=7.0)),)
+    return written(Diary(), *run_keys(seed), steps, epoch_steps)
+
+
+def diaries(steps: int, epoch_steps: int, seeds: Sequence[int], streamed: bool = False) -> Epoch:
+    """The same of several seeds as one program."""
+    keys = [jnp.stack(keys) for keys in zip(*map(run_keys, seeds), strict=True)]
+    return written(Together(Diary(), len(seeds)), keys[0], keys[1], steps, epoch_steps, streamed)
+
+
+def written(learner: Diary | Together, key_init: Key, key: Key, steps: int, epoch_steps: int, streamed: bool = False) -> Epoch:
+    source, given = Rows(numbered_rows(), streamed), (penalty(bowl_state(floor=7.0)),)
     state = fresh_state(learner, key_init, Problem(SPEC, numbered_rows()))
-    *_, last = learn(learner, state, source, key, end=steps, epoch_steps=epoch_steps, stride=3, given=given)
+    with closing(source):
+        *_, last = learn(learner, state, source, key, end=steps, epoch_steps=epoch_steps, stride=3, given=given)
     return last
 
 
@@ -126,13 +138,15 @@ def test_the_state_is_donated(compiled):
     assert not any(leaf.is_deleted() for leaf in jax.tree.leaves(after.state))
 
 
-def test_several_seeds_at_once_see_rows_and_keys_of_their_own():
-    last = diary(30, 30, learner=Together(Diary(), seeds=2))
-    assert last.metrics["diary/number"].tolist() == [4.5, 4.5]
-    seen = np.asarray(last.state.seen)
-    assert seen.sum(axis=1).tolist() == [120, 120]
-    assert (seen[0] != seen[1]).any()
-    assert len(np.unique(last.state.draws[:, :10])) == 20
+@pytest.mark.parametrize("streamed", [False, True])
+def test_several_seeds_at_once_see_the_rows_and_keys_that_each_would_alone(streamed: bool):
+    together = diaries(30, 15, (4, 1), streamed)
+    assert together.metrics["diary/number"].tolist() == [7.0, 7.0]
+    for place, seed in enumerate((4, 1)):
+        alone = diary(30, 15, seed)
+        assert_same(one_of(together.state, place), alone.state)
+        assert epoch_of(together, place).metrics == alone.metrics
+    assert (together.state.seen[0] != together.state.seen[1]).any()
 
 
 def test_a_learner_of_one_batch_an_update():

@@ -201,7 +201,7 @@ def test_a_blind_bonus_is_a_loud_warning(
     auroc: dict[str, float], kind: str, pendulum_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     report = FitReport(50_000, 1.0, held_out_mean=0.1, auroc=auroc)
-    monkeypatch.setattr("tether.training.run.fit_bonus", lambda bonus, *_: FittedBonus(bonus, None, SPEC, report))
+    monkeypatch.setattr("tether.training.preparing.fit_bonus", lambda bonus, *_: FittedBonus(bonus, None, SPEC, report))
 
     def say(text: str) -> None:
         if text.startswith("warning: the bonus is all but blind"):
@@ -434,7 +434,7 @@ def test_a_run_on_other_data_of_the_same_name_is_refused_before_a_fit(
     tensors, metadata = storage.read_tensors(interrupted / "checkpoint.safetensors")
     storage.write_tensors(interrupted / "checkpoint.safetensors", tensors, metadata | {"dataset_sha256": "0123456789abcdef"})
     before = snapshot(interrupted)
-    monkeypatch.setattr("tether.training.run.fit_bonus", lambda *_: pytest.fail("fitted before it was refused"))
+    monkeypatch.setattr("tether.training.preparing.fit_bonus", lambda *_: pytest.fail("fitted before it was refused"))
     with pytest.raises(TetherError, match=r"was trained on another dataset \(sha256 0123456789ab…\); choose another --run-dir"):
         quietly(small_config(pendulum_file), interrupted)
     assert snapshot(interrupted) == before

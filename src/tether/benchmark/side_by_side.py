@@ -138,12 +138,14 @@ def _serve(job: dict[str, Any]) -> None:
     pin(job["cores"])
     began = time.perf_counter()
 
+    import jax
+
     from tether.agents import AGENTS, critic_steps
     from tether.benchmark.speed import SPEC
     from tether.bonuses import BONUSES, FrozenBonus
     from tether.data.columns import with_blank_columns
     from tether.settings import from_named
-    from tether.training.loop import agent_epoch, fresh_state, learn, run_keys
+    from tether.training.loop import Learner, agent_epoch, fresh_state, learn, run_keys
     from tether.training.sources import Rows
     from tether.training.together import Together
     from tether.types import Problem, discrete_spec, spec_from_json
@@ -156,7 +158,10 @@ def _serve(job: dict[str, Any]) -> None:
     key_bonus, key_fit = run_keys(1)
     problem = Problem(spec, rows.sample())
     penalty = FrozenBonus(bonus, bonus.frozen(fresh_state(bonus, key_bonus, problem)), spec)
-    learner = Together(agent, job["together"]) if job.get("together") else agent
+    learner: Learner = agent
+    if job.get("together"):
+        learner = Together(agent, job["together"])
+        key_init, key = (jax.random.split(key, learner.seeds) for key in (key_init, key))
     loops = {
         "steps_per_second": learn(
             learner,

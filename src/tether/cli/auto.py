@@ -18,7 +18,7 @@ def take_bonus(
     from tether.config import make_config
     from tether.experiments.choice import candidates_for, choose_bonus, suited, table, weighed
     from tether.report.tables import rich_lines
-    from tether.training.run import open_dataset
+    from tether.training.preparing import open_dataset
 
     env_id = data.env_id or overrides.get("evaluation.env_id")
     loaded = open_dataset(data)

@@ -17,6 +17,7 @@ def sweep(
     backend: Literal["processes", "ray"] | None = None,
     address: str | None = None,
     gpus: float = 0.0,
+    together: int = 1,
     wandb: str | None = None,
 ) -> None:
     """Make all runs of a plan, as many side by side as there are cores.
@@ -30,6 +31,7 @@ def sweep(
         tether sweep status plans/quick.toml
         tether sweep plans/paper-table.toml --workers 8 --threads 2 --out /data/paper-table
         tether sweep plans/paper-table.toml --address auto --gpus 0.25 --out /shared/paper-table
+        tether sweep plans/paper-table.toml --together 3 --workers 1
         tether report runs/quick
 
     Args:
@@ -44,18 +46,24 @@ def sweep(
         address: Of a Ray cluster: auto for the one that this machine belongs to, or HOST:PORT. docs/scale.md says what all its
             machines must share.
         gpus: The share of a GPU that each run asks Ray for, such as 0.25.
+        together: Train up to so many runs that differ in their seeds alone as one program, each in its own folder. Meant for
+            GPUs, which one small network leaves idle; on a core it gains nothing (docs/speed.md).
         wandb: A project of Weights & Biases that runs log to as well (needs the extra wandb). WANDB_MODE=offline sends nothing.
     """
     from tether.errors import TetherError
     from tether.sweep.account import plan_lines, winner_lines
     from tether.sweep.estimate import estimate
     from tether.sweep.head import carry_out, failures, open_sweep
-    from tether.sweep.pool import Processes, share_out
+    from tether.sweep.workers import Processes, share_out
 
     on_ray = backend == "ray" or (backend is None and address is not None)
     if not on_ray and (address is not None or gpus):
         flag = "--address" if address is not None else "--gpus"
         raise TetherError(f"{flag} is for --backend ray; processes on this machine take --workers and --threads")
+    if together < 1:
+        raise TetherError(f"--together is {together}; it takes a whole number from 1 on")
+    if together > 1 and wandb:
+        raise TetherError("--wandb logs one run of a process, and --together makes several there; leave one of them out")
     found = open_sweep(plan, out)
     if on_ray:
         from dataclasses import replace
@@ -64,16 +72,17 @@ def sweep(
 
         with connected(address, found.records.folder, threads, gpus, workers, wandb) as cluster:
             if dry_run:  # speeds are measured here, and there are as many workers as the cluster has room for
-                left = estimate(found, share_out(None, threads))
-                print("\n".join(plan_lines(found, left and replace(left, slots=replace(left.slots, workers=cluster.workers)))))
+                left = estimate(found, share_out(None, threads), together=together)
+                left = left and replace(left, slots=replace(left.slots, workers=cluster.workers))
+                print("\n".join(plan_lines(found, left, together)))
                 return
-            found = carry_out(found, cluster, retry=retry)
+            found = carry_out(found, cluster, retry=retry, together=together)
     else:
         slots = share_out(workers, threads)
         if dry_run:
-            print("\n".join(plan_lines(found, estimate(found, slots))))
+            print("\n".join(plan_lines(found, estimate(found, slots, together=together), together)))
             return
-        found = carry_out(found, Processes(slots, wandb), retry=retry)
+        found = carry_out(found, Processes(slots, wandb), retry=retry, together=together)
     for line in winner_lines(found):
         print(line)
     failed = failures(found)
@@ -97,9 +106,10 @@ def status(plan: Path, /, out: Path | None = None) -> None:
     from tether.sweep.account import status_lines, winner_lines
     from tether.sweep.estimate import estimate
     from tether.sweep.head import open_sweep
-    from tether.sweep.pool import share_out
+    from tether.sweep.workers import share_out
 
     found = open_sweep(plan, out)
     now = found.records.now() or {}
-    left = estimate(found, share_out(now.get("workers"), now.get("threads")), measure=False)
+    slots = share_out(now.get("workers"), now.get("threads"))
+    left = estimate(found, slots, measure=False, together=now.get("together", 1))
     print("\n".join([*status_lines(found, left), *winner_lines(found)]))

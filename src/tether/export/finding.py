@@ -16,7 +16,7 @@ from tether.runs import checkpoint
 from tether.settings import choose
 from tether.training.familiarity import experience_of
 from tether.training.fit import FitReport, FittedBonus, cache_folder, fit_bonus, steps_done
-from tether.training.run import open_dataset
+from tether.training.preparing import open_dataset
 from tether.types import Spec, spell_actions, spell_observations
 
 Say = Callable[[str], None]

@@ -21,7 +21,8 @@ from tether.finetuning.crew import Crew
 from tether.finetuning.online import ACTOR, OnlineLesson
 from tether.finetuning.start import Start, located, materialised
 from tether.optimisation import restarted
-from tether.training.run import Beginning, Materials, run
+from tether.training.preparing import Beginning, Materials
+from tether.training.run import run
 from tether.types import spell_actions
 
 Say = Callable[[str], None]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -38,6 +39,15 @@ class Progress:
     spec: Spec
     env_id: str | None  # where it is evaluated
     seconds: float = 0.0  # spent so far, over all sittings
+    # Of a run that was ever trained in one program with other seeds: from which step on with which, itself among them.
+    together: tuple[dict[str, Any], ...] = ()
+
+    def going_on(self, step: int, seeds: Sequence[int]) -> Progress:
+        """The same where training goes on from `step` in one program with these seeds, or with its own alone."""
+        before = self.together[-1]["seeds"] if self.together else [self.config.seed]
+        if list(seeds) == before:
+            return self
+        return replace(self, together=(*self.together, {"from_step": step, "seeds": list(seeds)}))
 
 
 def save(folder: Path, state: RunState, progress: Progress) -> None:
@@ -49,6 +59,8 @@ def save(folder: Path, state: RunState, progress: Progress) -> None:
         "seconds": repr(progress.seconds),
         "step": str(int(state.step)),
     }
+    if progress.together:
+        metadata["together"] = json.dumps(progress.together)
     storage.write_tensors(folder / NAME, storage.flatten_tree(state), metadata)
 
 
@@ -75,6 +87,17 @@ def find(folder: Path, config: configs.RunConfig, dataset_sha256: str) -> tuple[
             f"{path} was trained on another dataset (sha256 {stored.dataset_sha256[:12]}…); choose another --run-dir"
         )
     return tensors, stored
+
+
+def step_in(folder: Path) -> int:
+    """The step that a run goes on from; 0 where it has no checkpoint yet. Quick: of the file only its head is read."""
+    path = folder / NAME
+    if not path.exists():
+        return 0
+    try:
+        return int(storage.read_metadata(path)["step"])
+    except (KeyError, ValueError) as error:
+        raise TetherError(f"{path} is not the checkpoint of a run") from error
 
 
 def read_agent(folder: Path) -> tuple[Any, FrozenBonus, int, Progress]:
@@ -109,6 +132,7 @@ def _progress(path: Path, metadata: dict[str, str]) -> Progress:
     try:
         config = configs.from_json(json.loads(metadata["config"]))
         spec, env_id = spec_from_json(json.loads(metadata["spec"])), json.loads(metadata["env_id"])
-        return Progress(config, metadata["dataset_sha256"], spec, env_id, float(metadata["seconds"]))
+        together = tuple(json.loads(metadata.get("together", "[]")))
+        return Progress(config, metadata["dataset_sha256"], spec, env_id, float(metadata["seconds"]), together)
     except (KeyError, ValueError) as error:
         raise TetherError(f"{path} is not the checkpoint of a run") from error

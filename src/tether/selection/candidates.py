@@ -22,7 +22,7 @@ from tether.runs import checkpoint
 from tether.selection.bench import OwnError, check_task
 from tether.selection.fqe import PIECE
 from tether.settings import to_named
-from tether.training.run import open_dataset
+from tether.training.preparing import open_dataset
 from tether.types import Batch, Spec
 
 

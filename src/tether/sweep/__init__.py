@@ -5,9 +5,11 @@ expansion.py   the runs that it stands for, each a config and a folder
 choosing.py    which settings win, and so what the final runs are
 records.py     what is known of each run on disk: done, running, failed with its reason
 head.py        the whole of it: what is there already, and everything else carried out
-pool.py        workers side by side: started, watched, ended; on this machine they are processes
+bundles.py     what one worker makes: a run, or several seeds as one program
+pool.py        workers side by side: started, watched, ended
+workers.py     on this machine they are processes, each with cores of its own
 on_ray.py      the same workers on the machines of a Ray cluster
-worker.py      the process of one run; it ends when its head does
+worker.py      the process of one run, or of several seeds; it ends when its head does
 account.py     all of it in words
 estimate.py    how long it all will take here, from measured speeds
 """

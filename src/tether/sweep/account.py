@@ -5,21 +5,24 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
+from tether.sweep.bundles import bundles_of
 from tether.sweep.choosing import Winner, in_words, number_of_final_runs
 from tether.sweep.estimate import Estimate
 from tether.sweep.expansion import PlannedRun
-from tether.sweep.head import Sweep
+from tether.sweep.head import Sweep, is_to_do
 from tether.sweep.pool import clock
 from tether.sweep.records import DONE, FAILED, RUNNING, WAITING, counted
 
 
-def plan_lines(sweep: Sweep, left: Estimate | None) -> list[str]:
+def plan_lines(sweep: Sweep, left: Estimate | None, together: int = 1) -> list[str]:
     """The runs, those of all seeds on one line, the fits they share, and the time they will take."""
     plan, runs = sweep.plan, sweep.runs
     lines = [f"{plan.name}: {len(runs)} runs in {plan.out} ({counted(sweep.known)})"]
     for name, seeds in _by_seeds(runs).items():
         steps = seeds[0].config.training.steps
         lines.append(f"  {name}  {steps:,} steps, seeds {', '.join(str(run.config.seed) for run in seeds)}")
+    if together > 1:
+        lines += _program_lines(sweep, together)
     fits = Counter(run.fit for run in runs if run.fit)
     first = {run.fit: run for run in reversed(runs)}
     lines.append(f"fits: {len(fits)}, each made once" if fits else "fits: none to make")
@@ -35,11 +38,24 @@ def plan_lines(sweep: Sweep, left: Estimate | None) -> list[str]:
         lines.append(f"time: {time_line(left)}")
         parts = {"training": left.runs, "fits": left.fits, "evaluations at most": left.evaluations, "starting": left.starts}
         lines.append(f"  of it: {', '.join(f'{name} {seconds / left.total:.0%}' for name, seconds in parts.items())}")
+        if together > 1:
+            lines.append("  a program of several seeds is counted as its runs one by one; tether bench --seeds-together compares")
     missing = [data for data in sweep.datasets if data.missing]
     if missing:
         others = "".join(f", {data.name}" for data in missing[1:])
         lines.append(f"missing: {missing[0].missing}" + (f"; the same for{others[1:]}" if others else ""))
     return lines
+
+
+def _program_lines(sweep: Sweep, together: int) -> list[str]:
+    """What of the runs to do is one program."""
+    bundles = bundles_of([run for run in sweep.runs if is_to_do(sweep.known[run.name], retry=False)], together)
+    several = [bundle for bundle in bundles if len(bundle.runs) > 1]
+    alone = len(bundles) - len(several)
+    return [
+        f"programs: {len(several)} of several seeds, {alone} of one run",
+        *(f"  {bundle.name}" for bundle in several),
+    ]
 
 
 def time_line(left: Estimate) -> str:
@@ -56,10 +72,11 @@ def status_lines(sweep: Sweep, left: Estimate | None) -> list[str]:
     for run in by_state[RUNNING]:
         step = sweep.known[run.name].step
         how_far = f"step {step:,} of {run.config.training.steps:,}" if step else "reading, fitting or waiting for a fit"
-        lines.append(f"{RUNNING:8} {run.name}: {how_far}")
+        mates = ", ".join(name.rpartition("/")[2] for name in sweep.known[run.name].with_runs)
+        lines.append(f"{RUNNING:8} {run.name}: {how_far}" + (f", as one program with {mates}" if mates else ""))
     for run in by_state[FAILED]:
         known = sweep.known[run.name]
-        lines.append(f"{FAILED:8} {run.name}: {known.reason}; log: {sweep.records.log(run)}")
+        lines.append(f"{FAILED:8} {run.name}: {known.reason}; log: {known.log}")
     waiting = [run for run in sweep.runs if sweep.known[run.name].state == WAITING]
     begun = [run for run in waiting if sweep.known[run.name].step]
     lines += [f"{WAITING:8} {run.name}, at step {sweep.known[run.name].step:,}" for run in begun]

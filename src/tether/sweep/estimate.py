@@ -29,10 +29,11 @@ from tether.environments.tasks import find_task
 from tether.errors import TetherError
 from tether.runs.result import versions
 from tether.settings import to_named
+from tether.sweep.bundles import bundles_of
 from tether.sweep.expansion import PlannedRun
 from tether.sweep.head import Sweep
-from tether.sweep.pool import Slots
 from tether.sweep.records import DONE
+from tether.sweep.workers import Slots
 from tether.types import Spec, spec_to_json
 
 SECONDS = 3.0  # of one measurement
@@ -67,6 +68,7 @@ class Estimate:
     starts: float
     slots: Slots
     busy: float = 0.0  # seconds of busy cores, of all of it
+    processes: int = 1  # one for each run, or for several as one program
 
     @property
     def total(self) -> float:
@@ -74,8 +76,8 @@ class Estimate:
 
     @property
     def seconds(self) -> float:
-        """From now to the end, if the workers are busy all the time."""
-        return self.total / self.slots.workers
+        """From now to the end, if the workers that there is work for are busy all the time."""
+        return self.total / max(1, min(self.slots.workers, self.processes))
 
     @property
     def core_hours(self) -> float:
@@ -130,24 +132,31 @@ class Speedometer:
         storage.write_json(self._place, self._found)
 
 
-def estimate(sweep: Sweep, slots: Slots, measure: bool = True, say: Callable[[str], None] = print) -> Estimate | None:
-    """What is left to do; None where a speed is unknown. Final runs that are not decided yet are counted too."""
+def estimate(
+    sweep: Sweep, slots: Slots, measure: bool = True, say: Callable[[str], None] = print, together: int = 1
+) -> Estimate | None:
+    """What is left to do; None where a speed is unknown. Final runs that are not decided yet are counted too.
+
+    Up to `together` seeds are one program, which starts once and else is taken to be no faster than they are one by one.
+    """
     speeds = Speedometer(slots, measure, say)
     made = {run.fit for run in sweep.runs if sweep.known[run.name].step}  # a run that trains, or has, had its fit
-    todo = [(run, sweep.known[run.name].step) for run in sweep.runs if sweep.known[run.name].state != DONE]
+    left = [run for run in sweep.runs if sweep.known[run.name].state != DONE]
+    starting = {bundle.runs[0].name for bundle in bundles_of(left, together)}
+    todo = [(run, sweep.known[run.name].step, run.name in starting) for run in left]
     if sweep.plan.final_seeds and sweep.winners is None:
         first = {(run.method, run.data.name): run for run in reversed(sweep.runs)}
-        todo += [(run, 0) for run in first.values() for _ in sweep.plan.final_seeds]
+        todo += [(run, 0, number % together == 0) for run in first.values() for number in range(len(sweep.plan.final_seeds))]
     parts = {"runs": 0.0, "fits": 0.0, "evaluations": 0.0, "starts": 0.0}
     busy = 0.0
-    for run, step in todo:
+    for run, step, starts in todo:
         spec = spec_of(run)
         speed = speeds.speed(run.config, spec)
         if speed is None:
             return None
         training, before = run.config.training, sum(parts.values())
         parts["runs"] += (training.steps - step) / speed.steps_per_second
-        parts["starts"] += speed.start_seconds
+        parts["starts"] += speed.start_seconds * starts
         if run.fit and run.fit not in made and speed.fit_steps_per_second:
             made.add(run.fit)
             parts["fits"] += run.config.bonus.steps / speed.fit_steps_per_second
@@ -158,7 +167,7 @@ def estimate(sweep: Sweep, slots: Slots, measure: bool = True, say: Callable[[st
             episodes = number * run.config.evaluation.episodes * len(run.config.agent.traits.policies)
             parts["evaluations"] += episodes * simulation.episode / simulation.steps_per_second
         busy += speed.busy * (sum(parts.values()) - before)
-    return Estimate(**parts, slots=slots, busy=busy)
+    return Estimate(**parts, slots=slots, busy=busy, processes=sum(starts for _, _, starts in todo))
 
 
 def spec_of(run: PlannedRun) -> Spec:

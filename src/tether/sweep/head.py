@@ -11,8 +11,9 @@ from tether.errors import TetherError
 from tether.sweep.choosing import Winner, final_runs, find_winners, in_words
 from tether.sweep.expansion import Data, PlannedRun, expand, find_data
 from tether.sweep.plan import Plan, read_plan
-from tether.sweep.pool import Backend, Pool, Say
+from tether.sweep.pool import Pool, Say
 from tether.sweep.records import DIVERGED, DONE, FAILED, Known, Records, counted
+from tether.sweep.workers import Backend
 from tether.training.interrupt import stop_on_interrupt
 
 
@@ -50,8 +51,13 @@ def look(plan: Plan, datasets: tuple[Data, ...]) -> Sweep:
     return Sweep(plan, datasets, runs, known, winners)
 
 
-def carry_out(sweep: Sweep, backend: Backend, say: Say = print, show: bool = True, retry: bool = False) -> Sweep:
-    """Make every run that is missing, then the final ones. A run that diverged is left, unless `retry`."""
+def carry_out(
+    sweep: Sweep, backend: Backend, say: Say = print, show: bool = True, retry: bool = False, together: int = 1
+) -> Sweep:
+    """Make every run that is missing, then the final ones. A run that diverged is left, unless `retry`.
+
+    Up to `together` runs that differ in their seeds alone are one program.
+    """
     missing = [data for data in sweep.datasets if data.missing]
     if missing:
         more = f" (and {len(missing) - 1} more datasets)" if len(missing) > 1 else ""
@@ -61,14 +67,15 @@ def carry_out(sweep: Sweep, backend: Backend, say: Say = print, show: bool = Tru
         guesses = _guesses(sweep, retry)
         while True:
             _keep_plan(sweep)
-            todo = [run for run in sweep.runs if run.name not in tried and _is_to_do(sweep.known[run.name], retry)]
+            todo = [run for run in sweep.runs if run.name not in tried and is_to_do(sweep.known[run.name], retry)]
             if not todo:
                 return sweep
             done_steps = sum(known.step for known in sweep.known.values() if known.state == DONE)
-            say(f"{sweep.plan.name}: {counted(sweep.known)}; {len(todo)} to do by {backend}")
+            programs = f", up to {together} seeds in one program" if together > 1 else ""
+            say(f"{sweep.plan.name}: {counted(sweep.known)}; {len(todo)} to do by {backend}{programs}")
             while guesses:
                 say(guesses.pop(0))
-            Pool(sweep.records, backend, stop, say, show).carry_out(todo, sweep.plan.name, done_steps)
+            Pool(sweep.records, backend, stop, say, show, together).carry_out(todo, sweep.plan.name, done_steps)
             tried |= {run.name for run in todo}
             sweep = look(sweep.plan, sweep.datasets)  # which may have decided on final runs
 
@@ -83,7 +90,7 @@ def _guesses(sweep: Sweep, retry: bool) -> list[str]:
     """A line for all runs whose weights were chosen on other tasks than theirs."""
     found: dict[str, dict[str, None]] = {}
     for run in sweep.runs:
-        if run.guessed and _is_to_do(sweep.known[run.name], retry):
+        if run.guessed and is_to_do(sweep.known[run.name], retry):
             found.setdefault(run.guessed, {})[run.data.name] = None
     return [
         f"{', '.join(names)}: {guessed}; what is best there is not known: compare other weights, as variants of the plan"
@@ -91,7 +98,7 @@ def _guesses(sweep: Sweep, retry: bool) -> list[str]:
     ]
 
 
-def _is_to_do(known: Known, retry: bool) -> bool:
+def is_to_do(known: Known, retry: bool) -> bool:
     return known.state != DONE and (retry or known.kind != DIVERGED)
 
 

@@ -1,7 +1,8 @@
 """The workers of a sweep on the machines of a Ray cluster, or on this one's cores shared out by Ray.
 
-An actor stands for a run, and asks Ray for its cores and its share of a GPU. On its machine it starts the same process as
-without Ray, which ends when the actor does, however that ends: so nothing is lost that would not be lost without Ray either.
+An actor stands for a run, or for several as one program, and asks Ray for its cores and its share of a GPU. On its machine it
+starts the same process as without Ray, which ends when the actor does, however that ends: so nothing is lost that would not be
+lost without Ray either.
 The folders of runs, the data and the cache of fits are found by their paths, so all machines must have them: a shared mount.
 """
 
@@ -15,18 +16,17 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from tether import storage
-from tether.config import to_json
 from tether.cores import available_cores, claimed, thread_limits
 from tether.errors import TetherError
 from tether.sweep import worker
-from tether.sweep.expansion import PlannedRun
-from tether.sweep.pool import Ended, Worker, opened
+from tether.sweep.bundles import Bundle
+from tether.sweep.workers import Ended, Worker, job_of, opened
 
 PACKAGE = "tether sweep --backend ray needs the package ray; pip install 'tether-rl[ray]' brings it"
 PASSED_ON = ("JAX_", "TETHER_", "WANDB_MODE", "XLA_")  # variables of the head that its workers have too
@@ -39,19 +39,22 @@ class Runner:
     def __init__(self) -> None:
         self._process: subprocess.Popen[str] | None = None
         self._asked = False
+        self._lines: list[str] = []
 
     def ready(self) -> bool:
         """To be asked whether it has been placed."""
         return True
 
     def run(self, text: str) -> str:
-        """Make the run; gives its report and the exit code of its process."""
+        """Make the run, or several as one program; gives the report and the exit code of the process."""
         job = json.loads(text)
         refusal = refuse(job)
         if refusal:
-            return json.dumps({"report": json.dumps({"outcome": worker.FAILED, "kind": "error", "reason": refusal}), "code": 0})
+            outcome = {"outcome": worker.FAILED, "kind": "error", "reason": refusal}
+            lines = [json.dumps({"run": number, **outcome}) for number in range(len(job["runs"]))]
+            return json.dumps({"report": "\n".join(lines), "code": 0})
         with opened(Path(job["log"])) as log, claimed(job["threads"]) as cores:
-            given = {"config": job["config"], "folder": job["folder"], "cores": cores, "wandb": job.get("wandb")}
+            given = {"config": job["config"], "runs": job["runs"], "cores": cores, "wandb": job.get("wandb")}
             process = subprocess.Popen(
                 [sys.executable, "-m", "tether.sweep.worker", json.dumps(given)],
                 stdin=subprocess.PIPE,
@@ -67,8 +70,12 @@ class Runner:
                 if self._asked:
                     self.save()
                 assert process.stdout is not None
-                report = process.stdout.read()
-                return json.dumps({"report": report, "code": process.wait()})
+                self._lines.extend(process.stdout)
+                return json.dumps({"report": "".join(self._lines), "code": process.wait()})
+
+    def lines(self) -> list[str]:
+        """What the process has said so far."""
+        return [*self._lines]
 
     def save(self) -> None:
         """Ask the process to save and end."""
@@ -114,6 +121,20 @@ class RayWorker:
         self._ray, self._actor = ray, actor
         self._ready, self._report = actor.ready.remote(), actor.run.remote(json.dumps(job))
         self._ended: Ended | None = None
+        self._several = len(job["runs"]) > 1
+        self._lines: list[str] = []
+        self._asked_for_lines: Any = None
+        self._asked_at = 0.0
+
+    def lines(self) -> Sequence[str]:
+        """As of a moment ago: nobody waits for the answer. Of one run there is nothing to hear before its end."""
+        if self._several and self._asked_for_lines is None and time.monotonic() - self._asked_at >= SECONDS_BETWEEN_COUNTS:
+            self._asked_for_lines, self._asked_at = self._actor.lines.remote(), time.monotonic()
+        elif self._asked_for_lines is not None and self._is_there(self._asked_for_lines):
+            with suppress(self._ray.exceptions.RayError):  # its machine is gone, as `ended` will say
+                self._lines = self._ray.get(self._asked_for_lines)
+            self._asked_for_lines = None
+        return self._lines
 
     def ended(self) -> Ended | None:
         if self._ended is None and self._is_there(self._report):
@@ -155,10 +176,8 @@ class OnRay:
             self._room, self._counted = room(self._ray.nodes(), self.threads, self._gpus), time.monotonic()
         return self._room if self._most is None else min(self._room, self._most)
 
-    def start(self, run: PlannedRun, slot: int, log: Path) -> Worker:
-        job = {
-            "config": to_json(run.config),
-            "folder": str(run.folder),
+    def start(self, bundle: Bundle, slot: int, log: Path) -> Worker:
+        job = job_of(bundle) | {
             "log": str(log.resolve()),
             "sees": str(self._records.resolve()),
             "cwd": os.getcwd(),
@@ -169,7 +188,7 @@ class OnRay:
             "environment": passed_on(os.environ, self._gpus) | {"TETHER_CACHE": str(storage.cache_root().resolve())},
         }
         actor = self._ray.remote(Runner).options(
-            num_cpus=self.threads, num_gpus=self._gpus, max_concurrency=3, max_restarts=0, max_task_retries=0
+            num_cpus=self.threads, num_gpus=self._gpus, max_concurrency=4, max_restarts=0, max_task_retries=0
         )
         return RayWorker(self._ray, actor.remote(), job)
 

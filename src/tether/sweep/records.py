@@ -2,7 +2,7 @@
 
 A run folder tells itself whether it is done or how far it is. Beside the runs, in the plan's folder, is `_sweep`:
 
-logs/RUN.log      what the run's process said
+logs/RUN.log      what the run's process said; of several runs as one program, RUN-and-2-more.log, by the first
 failed/RUN.json   why it failed; gone once it is done
 now.json          what the head is doing, true while it holds the folder
 """
@@ -38,6 +38,8 @@ class Known:
     step: int = 0  # of the last line of training
     reason: str = ""  # of a failure
     kind: str = ""  # of a failure
+    log: str = ""  # of a failure
+    with_runs: tuple[str, ...] = ()  # of one that is running: the others of its program
     result: dict[str, Any] | None = None  # of a run that is done
 
 
@@ -53,25 +55,27 @@ class Records:
         with suppress(TetherError):
             storage.write_json(self.folder / "plan.json", content)
 
-    def log(self, run: PlannedRun) -> Path:
-        return self.folder / "logs" / f"{run.name}.log"
+    def log(self, name: str) -> Path:
+        """Of the process of a run of that name, or of several runs (`Bundle.log_name`)."""
+        return self.folder / "logs" / f"{name}.log"
 
     def failure(self, run: PlannedRun) -> Path:
         return self.folder / "failed" / f"{run.name}.json"
 
-    def fail(self, run: PlannedRun, kind: str, reason: str) -> None:
+    def fail(self, run: PlannedRun, kind: str, reason: str, log: Path) -> None:
         """A disk so full that not even this can be written leaves the run undone, which is true too."""
         with suppress(TetherError):
-            storage.write_json(self.failure(run), {"run": run.name, "kind": kind, "reason": reason, "log": str(self.log(run))})
+            storage.write_json(self.failure(run), {"run": run.name, "kind": kind, "reason": reason, "log": str(log)})
 
     def forget_failure(self, run: PlannedRun) -> None:
         with suppress(OSError):
             self.failure(run).unlink(missing_ok=True)
 
-    def say_now(self, workers: int, threads: int, running: Sequence[str]) -> None:
+    def say_now(self, workers: int, threads: int, running: Sequence[Sequence[str]], together: int) -> None:
+        """`running` are the names of the runs at work, those of one program together."""
         with suppress(TetherError):
-            now = {"pid": os.getpid(), "workers": workers, "threads": threads, "running": list(running)}
-            storage.write_json(self.folder / "now.json", now)
+            now = {"pid": os.getpid(), "workers": workers, "threads": threads, "together": together}
+            storage.write_json(self.folder / "now.json", now | {"running": [list(names) for names in running]})
 
     def now(self) -> dict[str, Any] | None:
         """What the head is doing; None where there is none."""
@@ -83,22 +87,24 @@ class Records:
             return None
         return found if isinstance(found, dict) else None
 
-    def look(self, run: PlannedRun, running: Sequence[str] = ()) -> Known:
-        """What is known of a run; `running` are the names of those that the head says it has started."""
+    def look(self, run: PlannedRun, running: Sequence[Sequence[str]] = ()) -> Known:
+        """What is known of a run; `running` are the names of those that the head says are at work, by program."""
         result = finished(run)
         if result is not None:
             return Known(DONE, run.config.training.steps, result=result)
         step = last_step(run.folder)
-        if run.name in running or is_held(run.folder):
-            return Known(RUNNING, step)
+        program = next((names for names in running if run.name in names), ())
+        if program or is_held(run.folder):
+            return Known(RUNNING, step, with_runs=tuple(name for name in program if name != run.name))
         place = self.failure(run)
         if place.exists():
             found = storage.read_json(place)
-            return Known(FAILED, step, str(found.get("reason")), str(found.get("kind")))
+            return Known(FAILED, step, str(found.get("reason")), str(found.get("kind")), str(found.get("log")))
         return Known(WAITING, step)
 
     def look_at_all(self, runs: Sequence[PlannedRun]) -> dict[str, Known]:
-        running = (self.now() or {}).get("running", [])
+        # A head that was started before an upgrade may still say names alone.
+        running = [[name] if isinstance(name, str) else name for name in (self.now() or {}).get("running", [])]
         return {run.name: self.look(run, running) for run in runs}
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any, Protocol
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from tether.agents import Agent, check_actions, check_bonus, critic_steps, refresh_period
@@ -18,9 +19,10 @@ from tether.errors import TetherError
 from tether.optimisation import copy_of
 from tether.policies import Policy
 from tether.training.fit import FittedBonus
-from tether.training.loop import Epoch, agent_epoch, fresh_state, learn, run_keys
+from tether.training.loop import Epoch, Learner, agent_epoch, fresh_state, learn, run_keys
 from tether.training.sources import Rows
-from tether.types import Problem
+from tether.training.together import Together, joined
+from tether.types import Key, Problem
 
 MOMENT_ROWS = 100_000  # of rows that are streamed: enough for an agent's moments of the observations
 
@@ -61,7 +63,7 @@ class Lesson:
         check_lesson(agent, dataset, bonus)
         self.agent, self.dataset, self.steps = agent, dataset, steps
         self.penalty = FrozenBonus(NoBonus(), (), dataset.spec) if bonus is None else bonus.penalty
-        self._key_init, self._key = run_keys(seed)
+        self._seed = seed
         transitions = with_columns(dataset, agent.traits.columns, agent.discount)
         if bonus is not None and reward_penalty:
             penalties = bonus.novelty(np.asarray(transitions.observation), np.asarray(transitions.action))
@@ -73,17 +75,26 @@ class Lesson:
                 "the device; a part of them does (tether data subsample), and other agents take rows a batch at a time"
             )
 
-    def fresh(self) -> Any:
-        """The agent's state before its first update."""
-        return fresh_state(self.agent, self._key_init, Problem(self.dataset.spec, self._rows.sample(MOMENT_ROWS), self.steps))
+    def fresh(self, seed: int | None = None) -> Any:
+        """The agent's state before its first update; of another seed than the lesson's own where one is given."""
+        key, _ = run_keys(self._seed if seed is None else seed)
+        return fresh_state(self.agent, key, Problem(self.dataset.spec, self._rows.sample(MOMENT_ROWS), self.steps))
 
     def epochs(self, state: Any, start: int, epoch_steps: int) -> Iterator[Epoch]:
         """See `learn`."""
+        return self._learn(self.agent, state, run_keys(self._seed)[1], start, epoch_steps)
+
+    def epochs_together(self, states: Sequence[Any], seeds: Sequence[int], start: int, epoch_steps: int) -> Iterator[Epoch]:
+        """The same of several seeds as one program, from their states on. Arrays of an epoch have a leading axis of seeds."""
+        keys = jnp.stack([run_keys(seed)[1] for seed in seeds])
+        return self._learn(Together(self.agent, len(seeds)), joined(states), keys, start, epoch_steps)
+
+    def _learn(self, learner: Learner, state: Any, key: Key, start: int, epoch_steps: int) -> Iterator[Epoch]:
         return learn(
-            self.agent,
+            learner,
             state,
             self._rows,
-            self._key,
+            key,
             start=start,
             end=self.steps,
             epoch_steps=epoch_steps,

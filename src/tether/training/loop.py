@@ -147,19 +147,26 @@ def draw_rows(key: Key, step: jax.Array, count: int, stride: int, shape: tuple[i
     """`(count, *shape)` numbers of rows for the updates from `step` on, uniform over `size`, with replacement.
 
     All of an epoch at once: drawn inside the loop, a batch at a time, they would take a few per cent of a CPU's time.
+    Of several seeds, `shape` begins with their number and `key` has one for each: each draws what it would alone.
     """
+    key_axes = jnp.ndim(key)
     keys, _ = epoch_keys(key, step, count, stride)
-    return jax.vmap(lambda key: jax.random.randint(key, shape, 0, size))(keys)
+    draw = jax.vmap(lambda key: jax.random.randint(key, shape[key_axes:], 0, size))
+    return (jax.vmap(draw) if key_axes else draw)(keys)
 
 
 def epoch_keys(key: Key, step: jax.Array, count: int, stride: int) -> tuple[Key, Key]:
-    """`(count,)` keys of rows and of updates, for every `stride`-th step from `step` on, each from its step's number alone."""
+    """`(count,)` keys of rows and of updates, for every `stride`-th step from `step` on, each from its step's number alone.
 
-    def one(number: jax.Array) -> tuple[Key, Key]:
+    Of the `(seeds,)` keys of several seeds, `(count, seeds)`: those that each would have alone.
+    """
+
+    def one(key: Key, number: jax.Array) -> tuple[Key, Key]:
         key_rows, key_update = jax.random.split(jax.random.fold_in(key, number))
         return key_rows, key_update
 
-    return jax.vmap(one)(step + stride * jnp.arange(count))
+    of_all = jax.vmap(one, in_axes=(0, None)) if jnp.ndim(key) else one
+    return jax.vmap(of_all, in_axes=(None, 0))(key, step + stride * jnp.arange(count))
 
 
 def take_rows(rows: Any, numbers: jax.Array) -> Any:

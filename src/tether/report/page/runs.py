@@ -96,10 +96,13 @@ def _run_line(run: Run, policy: str | None) -> str:
     row = run_row("", run, policy)
     scores = "".join(f"<td>{escape(str(row.scores.get(title, '–')))}</td>" for title in ("last", "last ten", "best"))
     seconds, resumed = run.result.get("wall_time_seconds"), run.result.get("resumed_from_step")
+    others = max((len(sitting["seeds"]) - 1 for sitting in run.result.get("together", ())), default=0)
     steps, whole = run.config.get("training", {}).get("steps"), _sha256(run.path / "result.json")
     facts = [
         f"{steps:,}" if isinstance(steps, int) else "",
-        ("" if seconds is None else f"{seconds / 60:,.0f} min") + (f", resumed from {resumed:,}" if resumed else ""),
+        ("" if seconds is None else f"{seconds / 60:,.0f} min")
+        + (f", resumed from {resumed:,}" if resumed else "")
+        + (f", in one program with {others} other seed{'s' * (others > 1)}" if others else ""),
         f'<code title="{whole}">{whole[:16]}</code>',
     ]
     cells = "".join(f"<td>{fact}</td>" for fact in facts)

@@ -1,0 +1,171 @@
+"""What a run needs before its first step: the data, its rewards scaled, an environment to be judged in, and a fitted bonus."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tether.agents import check_actions
+from tether.config import RunConfig
+from tether.data import Dataset, Located
+from tether.data.provenance import recorded_parts
+from tether.data.rewards import RewardScale, describe_scaling, normalise_rewards, order_kept, scaling_warning
+from tether.evaluation.rollout import Evaluator
+from tether.progress import Bar, progress
+from tether.runs.metrics import Sink
+from tether.training.fit import FitReport, FittedBonus, cache_folder, fit_bonus, steps_done
+from tether.training.interrupt import StopRequest
+from tether.training.lesson import AnyLesson, Lesson
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Materials:
+    """What a run works with and does not change."""
+
+    config: RunConfig
+    folder: Path
+    dataset: Dataset  # rewards scaled
+    reward_scale: RewardScale
+    bonus: FittedBonus
+    env_id: str | None  # None: not evaluated
+    sinks: tuple[Sink, ...] = ()  # where metrics go besides the folder
+    beginning: Beginning | None = None  # None: from nothing
+
+
+@dataclass(frozen=True)
+class Beginning:
+    """Where a run goes on from, and what it keeps of that, where it is not from nothing (`tether.finetuning`)."""
+
+    reward_scale: RewardScale  # that the agent's values are in
+    bonus: FittedBonus | None = None  # None: fitted to the data
+    state: Any = None  # of the agent; None: a fresh one
+    step: int = 0
+    records: tuple[dict[str, Any], ...] = ()  # lines of metrics.jsonl until then
+    lesson: Callable[[Materials], AnyLesson] | None = None  # None: one from the data alone
+
+
+@dataclass(frozen=True)
+class Checked:
+    """Data and environment that go with a config: nothing is wrong with them, and nothing has been written."""
+
+    dataset: Dataset  # rewards scaled
+    reward_scale: RewardScale
+    env_id: str | None
+    evaluator: Evaluator | None
+
+
+def check_materials(config: RunConfig, raw: Dataset, beginning: Beginning | None, stack: ExitStack) -> Checked:
+    """Find out all that can be wrong. `stack` is what closes the environments."""
+    check_actions(config.agent, raw.spec)
+    if beginning is None:
+        dataset, reward_scale = normalise_rewards(raw, config.reward_scaling)
+    else:
+        dataset, reward_scale = scaled(raw, beginning.reward_scale), beginning.reward_scale
+    env_id = evaluation_environment(config, dataset)
+    evaluator = None
+    if env_id:
+        parts, evaluation = recorded_parts(dataset.provenance), config.evaluation
+        evaluator = Evaluator(env_id, dataset.spec, evaluation.episodes, evaluation.seed, parts)
+        stack.enter_context(closing(evaluator))
+    return Checked(dataset, reward_scale, env_id, evaluator)
+
+
+def scaled(dataset: Dataset, scale: RewardScale) -> Dataset:
+    """With rewards by a scale that is known already."""
+    reward = scale.apply(np.asarray(dataset.transitions.reward))
+    return replace(dataset, transitions=dataset.transitions._replace(reward=reward))
+
+
+def open_dataset(data: Located, on_disk: bool | None = None, show: bool = True) -> Dataset:
+    """The dataset, in memory or where that is too small on disk, with the progress of writing it there."""
+    with ExitStack() as stack:
+        bar: Bar | None = None
+
+        def on_rows(done: int, total: int) -> None:
+            nonlocal bar
+            if bar is None:
+                bar = stack.enter_context(progress("writing columns to disk", total, unit="rows", enabled=show))
+            bar.update(done)
+
+        return data.load(on_disk, on_rows)
+
+
+def evaluation_environment(config: RunConfig, dataset: Dataset) -> str | None:
+    """The environment to evaluate in: the config's, else the dataset's; None for neither, or where it is turned off."""
+    wanted = config.evaluation.env_id or dataset.env_id
+    return None if wanted == "none" else wanted
+
+
+def say_scaling(config: RunConfig, raw: Dataset, scale: RewardScale, say: Say) -> None:
+    """What training makes of the rewards, and whether episodes that were good still are."""
+    order = order_kept(raw, scale, config.agent.discount)
+    say(describe_scaling(scale, order))
+    warn(scaling_warning(raw, scale, order, "training.reward_scaling"), say)
+
+
+def warn(about: str | None, say: Say) -> None:
+    if about:
+        say(f"warning: {about}")
+
+
+def fit_shown(config: RunConfig, dataset: Dataset, stop: StopRequest, show: bool, say: Say) -> FittedBonus:
+    """The bonus fitted to the data, with its progress, and what is to be known about it in words."""
+    start = steps_done(config.bonus, dataset, cache_folder())
+    if start < config.bonus.steps:
+        whole = "whole " if start else ""
+        say(f"the bonus is fitted first: {cache_folder()} has no {whole}fit of it to this data by this version")
+    with progress("fitting the bonus", max(config.bonus.steps, 1), start=start, enabled=show and config.bonus.steps > 0) as bar:
+
+        def on_epoch(step: int, record: dict[str, float]) -> None:
+            bar.update(step, **{name.removeprefix("bonus/").replace("_", "-"): value for name, value in record.items()})
+            if stop.asked:
+                say(f"interrupted at step {step:,} of the fit; the same command goes on from there")
+                raise KeyboardInterrupt
+
+        waited = False
+
+        def on_wait() -> None:
+            nonlocal waited
+            if not waited:
+                say("another process is making this fit; waiting for it")
+                waited = True
+            if stop.asked:
+                say("interrupted while waiting for the fit of another process; the same command goes on from there")
+                raise KeyboardInterrupt
+
+        fitted = fit_bonus(config.bonus, dataset, cache_folder(), on_epoch, on_wait)
+    report = fitted.report
+    if report.auroc:
+        kinds = ", ".join(
+            f"{kind} {value:.3f}"
+            for kind, value in report.auroc.items()
+            if kind in ("shuffled", "uniform", "noise 0.25", "other")
+        )
+        say(f"bonus: {report.held_out_mean:.4g} on held-out pairs, AUROC against {kinds} ({report.steps:,} steps of fit)")
+    if report.looks_blind:
+        say(f"warning: {_blindness(report, config.dataset)}")
+    if report.looks_short:
+        say(f"warning: the bonus was still getting better after {report.steps:,} steps; more bonus.steps will steady the agent")
+    return fitted
+
+
+def _blindness(report: FitReport, dataset: str) -> str:
+    worst, kind = min((value, kind) for kind, value in report.auroc.items() if kind in ("uniform", "other"))
+    return (
+        f"the bonus is all but blind: it tells recorded actions from {kind} ones with an AUROC of {worst:.2f} (0.5 is chance); "
+        f"nothing holds the agent to the data. `tether bonus {dataset}` compares all bonuses on it; --bonus auto takes "
+        "one that sees more, --agent bc clones. Where the recorded actions are uniform themselves, none can"
+    )
+
+
+def lesson_of(m: Materials) -> Lesson:
+    """To learn from the data alone."""
+    training = m.config.training
+    return Lesson(m.config.agent, m.dataset, m.bonus, m.config.seed, training.steps, training.reward_penalty)
