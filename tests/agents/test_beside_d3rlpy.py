@@ -123,7 +123,8 @@ def test_td3_bc(torch, d3rlpy):
     state = agent.init(jax.random.key(0), Problem(SPEC, BATCH))
     state = state._replace(target_actor=deterministic(modules.targ_policy), target_critics=critics_of(modules.targ_q_funcs))
     batches = jax.tree.map(lambda column: column[None], BATCH)
-    target, _ = actor_critic.critic_targets(agent, state, batches, jax.random.key(1), lambda *given: (jnp.zeros(ROWS), {}))
+    no_cost = lambda *given: (jnp.zeros(ROWS), {})  # noqa: E731
+    target, _ = actor_critic.critic_targets(agent, state, batches, jax.random.key(1), no_cost, state.target_actor)
     loss = impl.compute_critic_loss(batch, impl.compute_target(batch)).critic_loss
     loss.backward()
     (ours, _), gradient = jax.value_and_grad(actor_critic.critic_loss, has_aux=True)(critics, BATCH, target[0])
