@@ -230,7 +230,7 @@ def _train(m: Materials, evaluator: Evaluator | None, stop: StopRequest, began: 
             Stopping(stop, say),
         ]
         if beginning.lesson is None:  # an environment may have higher rewards than the data
-            too_high = Overestimation(m.dataset.transitions, agent.discount)
+            too_high = Overestimation(m.dataset.transitions, agent)
             attached.insert(1, lambda epoch: _warn(too_high(epoch), say))
         epoch = Epoch(first_step, state, {})
         if evaluator is not None:
