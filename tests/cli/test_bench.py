@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -49,6 +50,18 @@ def test_one_run_measures_every_agent(tmp_path: Path, monkeypatch: pytest.Monkey
     measured = json.loads(capsys.readouterr().out)["measurements"]
     assert [found["name"].split(",")[0] for found in measured] == ["td3", *AGENTS]
     assert all(found["share_of_limit"] > 0 for found in measured)
+
+
+def test_what_was_measured_is_kept_where_the_rest_is_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    first = speed.Measurement("first", 1.0, 1.0, 1.0, 1.0, 1.0, 1.0)
+
+    def stopped(*_: object) -> Iterator[speed.Measurement]:
+        yield first
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(speed, "measure_agents", stopped)
+    assert cli.main(["bench", "--agents", "--out", str(tmp_path / "agents.json")]) == 130
+    assert [found["name"] for found in json.loads((tmp_path / "agents.json").read_text())["measurements"]] == ["first"]
 
 
 @pytest.mark.parametrize("arguments", [["--steps", "3"], ["--steps", "0"], ["--repetitions", "0"]])

@@ -112,7 +112,7 @@ def test_a_log_of_another_task_is_told_once_that_weights_were_chosen_on_locomoti
     """Said by the first seed that begins, neither by a run that is refused nor by one that is finished."""
     few = ["training.steps=2", "bonus.steps=2", "bonus.hidden_sizes=8,8", "agent.hidden_sizes=8,8", "evaluation.env_id=none"]
     arguments = ["train", "--dataset", str(pendulum_file), "--set", *few]
-    note = "agent.bonus_weight_actor 0.1 and agent.bonus_weight_critic 0: the preset's, chosen on locomotion;"
+    note = "agent.bonus_weight_actor 0.003: the preset's, chosen on locomotion;"
     assert cli.main([*arguments, "--run-dir", str(tmp_path), "--set", "evaluation.env_id=Nowhere-v0"]) == 2
     assert note not in capsys.readouterr().out
     assert cli.main([*arguments, "--run-dir", str(tmp_path / "runs"), "--seeds", "0,1"]) == 0

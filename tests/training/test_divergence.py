@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tether import BC, DQN, TD3
+from tether import BC, CQL, DQN, TD3
 from tether.training.divergence import Diverged, Overestimation, all_finite, check_finite
 from tether.training.loop import Epoch
 from tether.types import Batch
@@ -95,7 +95,7 @@ def rows(*rewards: float) -> Batch:
     ],
 )
 def test_a_value_that_no_policy_can_earn_is_told_of_once(recorded: Batch, most: float, limit: float):
-    said = Overestimation(recorded, discount=0.9)
+    said = Overestimation(recorded, TD3(discount=0.9))
     for step, fine in ((500, limit + 9.0), (1_000, limit + 8.0), (1_500, limit - 0.02), (2_000, limit - 0.01)):
         assert said(Epoch(step, (), {"critic/q": fine})) is None  # begins high and falls; rises, and not as high
     told = said(Epoch(2_500, (), {"critic/q": limit + 0.01}))
@@ -106,7 +106,7 @@ def test_a_value_that_no_policy_can_earn_is_told_of_once(recorded: Batch, most: 
 
 
 def test_one_of_several_seeds_is_enough():
-    said = Overestimation(rows(0.0, 1.0), discount=0.9)
+    said = Overestimation(rows(0.0, 1.0), DQN(discount=0.9))
     assert said(Epoch(500, (), {"critic/q": np.array([30.0, 2.0])})) is None
     told = said(Epoch(1_000, (), {"critic/q": np.array([29.0, 11.0])}))  # the first is beyond and falls
     assert told is not None
@@ -114,4 +114,9 @@ def test_one_of_several_seeds_is_enough():
 
 
 def test_who_has_no_values_is_told_nothing():
-    assert Overestimation(rows(0.0, 1.0), discount=0.9)(Epoch(500, (), {"actor/loss": 1e9})) is None
+    assert Overestimation(rows(0.0, 1.0), BC())(Epoch(500, (), {"actor/loss": 1e9})) is None
+
+
+def test_who_raises_values_by_itself_is_told_nothing():
+    said = Overestimation(rows(0.0, 1.0), CQL(discount=0.9))
+    assert [said(Epoch(step, (), {"critic/q": value})) for step, value in ((500, 1.0), (1_000, 99.0))] == [None, None]

@@ -25,6 +25,7 @@ class AgentTraits:
     actions: tuple[str, ...] = ("continuous",)  # the kinds it can learn: continuous, discrete
     requires: frozenset[str] = frozenset({VALUE, GRADIENT})  # of a bonus
     holding_setting: str = ""  # the one to raise where its Q-values explode
+    raises_values: bool = False  # its loss raises Q of recorded pairs, so that Q may be above all that they can earn
     usual_bonus: str = "cvae"  # where none is asked for
     reward_scaling: str = "auto"  # where none is asked for: its paper's, see `normalise_rewards`
     annealed: tuple[str, ...] = ()  # settings that fall to 0 as it goes on learning online; without any, it does not go on online

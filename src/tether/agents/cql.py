@@ -49,6 +49,7 @@ class CQL:
         usual_bonus="none",
         reward_scaling="none",
         holding_setting="conservative_weight",
+        raises_values=True,  # above those of others
     )
 
     conservative_weight: Amount = 10.0  # of the gap

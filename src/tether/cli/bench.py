@@ -87,14 +87,16 @@ def bench(
     with progress("measuring", total, unit="measurements") as bar:
         for measurement in measurements:
             found.append(measurement)
+            report = {
+                "measurements": [asdict(measurement) for measurement in found],
+                "peak_memory_bytes": speed.peak_memory_bytes(),
+                "observation_size": speed.SPEC.observation_size,
+                "action_size": speed.SPEC.action_size,
+                **speed.surroundings(),
+            }
+            if out is not None:  # what there is, should the rest be stopped
+                storage.write_json(out, report)
             bar.update(len(found), latest=f"{measurement.name}: {measurement.steps_per_second:.0f} steps/s")
-    report = {
-        "measurements": [asdict(measurement) for measurement in found],
-        "peak_memory_bytes": speed.peak_memory_bytes(),
-        "observation_size": speed.SPEC.observation_size,
-        "action_size": speed.SPEC.action_size,
-        **speed.surroundings(),
-    }
     print(dumps(report, indent=2))
     table = Table(
         "what",
@@ -112,8 +114,6 @@ def bench(
         busy = (f"{m.steps_per_busy_second:,.0f}", f"{m.share_of_limit_busy:.0%}")
         table.add_row(m.name, *numbers, f"{m.share_of_limit:.0%}", *busy, f"{m.compile_seconds:.1f}")
     Console(stderr=True).print(table)
-    if out is not None:
-        storage.write_json(out, report)
 
 
 def _bench_rows_on_disk(rows: int, turns: int, share: float, out: Path | None) -> None:

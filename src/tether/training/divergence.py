@@ -66,11 +66,11 @@ class Overestimation:
     so that 0 is the least that is taken for the most. A low Q is no sign of anything: bonuses and conservative agents subtract.
     """
 
-    def __init__(self, rows: Batch, discount: float) -> None:
+    def __init__(self, rows: Batch, agent: Agent) -> None:
         most, least = max(float(np.max(rows.reward)), 0.0), min(float(np.min(rows.reward)), 0.0)
-        self._most = most / (1.0 - discount)
+        self._most = most / (1.0 - agent.discount)
         margin = MARGIN_OF_THE_MOST * most + MARGIN_OF_THE_RANGE * (most - least)
-        self._limit = (most + margin) / (1.0 - discount)
+        self._limit = np.inf if agent.traits.raises_values else (most + margin) / (1.0 - agent.discount)
         self._last: Any = np.inf
         self._said = False
 

@@ -126,5 +126,5 @@ def sitting(
         if evaluator is not None:
             evaluations = Evaluations(lesson, evaluator, log, bar, training.evaluate_every, m.reward_scale, m.config.policy)
         in_an_environment = m.beginning is not None and m.beginning.lesson is not None
-        too_high = None if in_an_environment else Overestimation(m.dataset.transitions, m.config.agent.discount)
+        too_high = None if in_an_environment else Overestimation(m.dataset.transitions, m.config.agent)
         yield Sitting(m, lesson, log, bar, checkpoints, evaluations, too_high, start, say)
