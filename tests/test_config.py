@@ -263,7 +263,9 @@ def test_json_that_is_not_a_whole_config_is_refused(plain: Any, message: str):
 
 
 def test_a_setting_that_is_newer_than_the_file_has_its_default():
-    changed = configs.to_json(configs.make_config("some.hdf5", agent="td3", overrides={"agent.discount": 0.9, "training.steps": 1_000}))
+    changed = configs.to_json(
+        configs.make_config("some.hdf5", agent="td3", overrides={"agent.discount": 0.9, "training.steps": 1_000})
+    )
     for section, name in (("agent", "discount"), ("training", "steps")):
         assert configs.from_json(without(changed, section, name)) == configs.override(
             configs.from_json(changed), f"{section}.{name}", PLAIN[section][name]

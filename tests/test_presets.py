@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
+from tether.config import make_config
 from tether.environments.tasks import find_task
-from tether.presets import explanations, guessed_weights, rules_for, usual_bonus
+from tether.presets import PRESETS, explanations, guessed_weights, rules_for, usual_agent, usual_bonus
 
 HOPPER, PEN = find_task("Hopper-v5"), find_task("AdroitHandPen-v1")
 
@@ -87,3 +90,26 @@ def test_only_what_the_task_decided_and_the_user_did_not_is_said():
     assert explanations("quick", "td3", "cvae", None, {}) == []
     assert explanations("quick", "td3", "cvae", HOPPER, {"agent.bonus_weight_critic": "2"}) == []
     assert len(explanations("quick", "td3", "rnd", HOPPER, {})) == 2
+
+
+@pytest.mark.parametrize(
+    ("preset", "bonus", "agent"),
+    [
+        ("tether", None, "tethered"),
+        ("tether", "density", "tethered"),
+        ("tether", "cvae", "td3"),  # which offers no anchor
+        ("tether", "none", "td3"),
+        ("tether", "auto", "td3"),  # which bonus it will be is not known yet
+        ("tether", "my_parts:Bonus", "td3"),
+        ("paper", None, "td3"),
+        ("quick", "density", "td3"),
+    ],
+)
+def test_the_agent_where_none_is_named(preset: str, bonus: str | None, agent: str):
+    assert usual_agent(preset, bonus) == agent
+
+
+def test_the_anchor_of_tethered_is_fitted_the_same_way_with_every_preset():
+    for preset in PRESETS:
+        bonus = make_config("some.hdf5", agent="tethered", preset=preset).bonus
+        assert (bonus.components, bonus.lean_to_best, bonus.least_std, bonus.steps) == (5, 6.0, 0.1, 60_000)
