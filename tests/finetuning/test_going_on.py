@@ -191,8 +191,14 @@ def test_a_run_without_its_checkpoint_or_not_finished_is_refused(
 @pytest.mark.parametrize("name", ["bc", "iql", "dqn"])
 def test_an_agent_that_cannot_is_told_which_can(start: Start, tmp_path: Path, name: str):
     other = replace(start, config=replace(start.config, agent=AGENTS[name]()))
-    with pytest.raises(TetherError, match=r"does not go on online: .* runs of td3, td3-bc, sac do"):
+    with pytest.raises(TetherError, match=r"does not go on online: .* runs of tethered, td3, td3-bc, sac do"):
         go_on_online(other, WISHES, tmp_path / "new")
+
+
+def test_an_anchored_policy_is_never_from_nothing(start: Start, tmp_path: Path):
+    other = replace(start, config=replace(start.config, agent=AGENTS["tethered"]()))
+    with pytest.raises(TetherError, match=r"^--fresh: Tethered starts at what the log did"):
+        go_on_online(other, replace(WISHES, fresh=True), tmp_path / "new")
 
 
 def test_a_turn_is_whole_in_every_way(start: Start):

@@ -40,7 +40,11 @@ class Tethered:
     """Every knob of the agent; chosen by results/tether-preset/PROTOCOL.md."""
 
     traits: ClassVar[AgentTraits] = AgentTraits(
-        main_policy="ema", requires=frozenset({ANCHOR}), usual_bonus="density", reward_scaling="divide"
+        main_policy="ema",
+        requires=frozenset({ANCHOR}),
+        usual_bonus="density",
+        reward_scaling="divide",
+        annealed=("bonus_weight_actor",),
     )
 
     reach: Amount = 1.0  # the farthest step from the anchor, in its standard deviations; 0: the anchor itself

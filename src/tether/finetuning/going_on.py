@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tether.agents import AGENTS, check_actions, critic_steps
+from tether.bonuses import ANCHOR
 from tether.config import OnlineConfig, RunConfig, check
 from tether.data import Located
 from tether.data.provenance import recorded_parts
@@ -51,7 +52,7 @@ def go_on_online(
     start: Start, wishes: Wishes, folder: Path, seed: int | None = None, show: bool = True, say: Say = print
 ) -> dict[str, Any]:
     """Learn in an environment from where the run is, the data still at hand. Gives the content of `result.json`."""
-    _check_agent(start.config)
+    _check_agent(start.config, wishes.fresh)
     _check_environment(start, wishes.env_id)
     config = online_config(start, wishes, seed)
     online = config.online
@@ -156,13 +157,18 @@ def _from(start: Start, beginning: Beginning, config: RunConfig) -> Beginning:
     return replace(beginning, state=restarted(start.state, share), step=start.step, records=start.records)
 
 
-def _check_agent(config: RunConfig) -> None:
+def _check_agent(config: RunConfig, fresh: bool) -> None:
     traits = config.agent.traits
     if not traits.annealed:
         able = ", ".join(name for name, kind in AGENTS.items() if kind.traits.annealed)
         raise TetherError(
             f"{type(config.agent).__name__} does not go on online: it has no bonus weights that could fall, or needs more of its "
             f"rows than an environment gives; runs of {able} do. With a new log (--log) every agent goes on"
+        )
+    if fresh and ANCHOR in traits.requires:
+        raise TetherError(
+            f"--fresh: {type(config.agent).__name__} starts at what the log did, whatever its weights are, so that would not be "
+            "from nothing; compare with a fresh run of td3 (tether finetune RUN_OF_TD3 --fresh)"
         )
     if config.training.reward_penalty > 0:
         raise TetherError("the run subtracts bonuses from recorded rewards (training.reward_penalty); steps that come have none")
