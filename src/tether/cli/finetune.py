@@ -33,8 +33,8 @@ def finetune(
 
     With --env the policy acts in the environment and learns from what comes and from the log, half and half, while the bonus
     weights fall to zero. Runs of tethered, td3, td3-bc and sac can. With --log any run can: the bonus is fitted to both logs, and
-    training goes on. The run itself is left as it is: the new one has a folder of its own, whose curves begin with those of the old.
-    Stopped, the same command goes on where it was.
+    training goes on. The run itself is left as it is: the new one has a folder of its own, whose curves begin with those of the
+    old. Stopped, the same command goes on where it was.
 
     Examples:
         tether finetune runs/hopper --env Hopper-v4
