@@ -24,7 +24,16 @@ from tether.runs.identity import find_result, write_config
 from tether.training.attached import EpochClock, Stopping
 from tether.training.interrupt import StopRequest, stop_on_interrupt
 from tether.training.loop import Epoch
-from tether.training.preparing import Materials, Say, check_materials, fit_shown, lesson_of, open_dataset, say_scaling
+from tether.training.preparing import (
+    Materials,
+    Say,
+    check_materials,
+    fit_shown,
+    lesson_of,
+    open_dataset,
+    say_scaling,
+    say_warm_up,
+)
 from tether.training.run import run
 from tether.training.sitting import Sitting, Start, sitting, start_of
 from tether.training.together import epoch_of
@@ -114,6 +123,7 @@ def run_together(
         checked = check_materials(config, raw, None, stack)
         group.each(lambda member: write_config(member.folder, member.config, sha256))
         say_scaling(config, raw, checked.reward_scale, say)
+        say_warm_up(config, say)
         bonus = fit_shown(config, checked.dataset, stop, show, say)
         m = Materials(config, folders[0], checked.dataset, checked.reward_scale, bonus, checked.env_id)
         _train(group, m, checked.evaluator, stop, began, show, say)

@@ -110,6 +110,16 @@ def say_scaling(config: RunConfig, raw: Dataset, scale: RewardScale, say: Say) -
     warn(scaling_warning(raw, scale, order, "training.reward_scaling"), say)
 
 
+def say_warm_up(config: RunConfig, say: Say) -> None:
+    """Where a run is over before its policy begins to follow Q."""
+    warm_up, steps = getattr(config.agent, "warm_up_steps", 0), config.training.steps
+    if warm_up >= steps:
+        say(
+            f"warning: agent.warm_up_steps is {warm_up:,} and the training has {steps:,} steps: the policy will not have "
+            "followed Q at all. Give more steps, or a shorter warm-up"
+        )
+
+
 def warn(about: str | None, say: Say) -> None:
     if about:
         say(f"warning: {about}")

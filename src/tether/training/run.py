@@ -19,7 +19,17 @@ from tether.runs.longer import make_longer
 from tether.runs.wandb import WandbRun, check_installed
 from tether.training.attached import EpochClock, Stopping
 from tether.training.interrupt import StopRequest, stop_on_interrupt
-from tether.training.preparing import Beginning, Materials, Say, check_materials, fit_shown, lesson_of, open_dataset, say_scaling
+from tether.training.preparing import (
+    Beginning,
+    Materials,
+    Say,
+    check_materials,
+    fit_shown,
+    lesson_of,
+    open_dataset,
+    say_scaling,
+    say_warm_up,
+)
 from tether.training.sitting import sitting, start_of
 
 
@@ -61,6 +71,7 @@ def run(
         if on_start is not None:
             on_start()
         say_scaling(config, raw, checked.reward_scale, say)
+        say_warm_up(config, say)
         kept = None if beginning is None else beginning.bonus
         bonus = kept or fit_shown(config, checked.dataset, stop, show, say)
         sinks = (stack.enter_context(closing(WandbRun(folder, wandb, to_json(config)))),) if wandb else ()
