@@ -7,9 +7,8 @@
 m and sigma are the bonus's anchor: the mean and the standard deviation of what is usually done.
 
 The bonus is the distance from the anchor, in the standard deviations of what was done: anti-exploration whose zero is known.
-TD3 has to find the low places of its bonus by descent, from anywhere; where several policies made the log it may end in the
-wrong one, and in states that are rare (every episode's first) it is late. Here every state begins at the anchor, none can be
-farther than the reach, and critics never bootstrap from farther. So they pay no bonus.
+TD3 has to find the low places of its bonus by descent, from anywhere. Here every state begins at the anchor, none can be
+farther than the reach, and critics bootstrap from there alone, but for the smoothing. So they pay no bonus.
 """
 
 from __future__ import annotations

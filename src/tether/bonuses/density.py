@@ -6,8 +6,7 @@ p is a mixture of `components` Gaussians of independent dimensions, fitted by li
 bounds; a softmax for discrete actions. One Gaussian has one mode: where several policies made the data, the place between them
 counts as known. a* is the likeliest of the components' means. Sizes and rates are TD3's.
 
-Its anchor is the Gaussian with the most weight: where most of the probability is. The mode would not do. A narrow Gaussian with
-little weight can have the highest density of all, and an actor that follows the density ends there.
+Its anchor is the Gaussian with the most weight, not the mode: a narrow Gaussian of little weight can have the highest density.
 """
 
 from __future__ import annotations

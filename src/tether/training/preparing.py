@@ -131,6 +131,12 @@ def fit_shown(config: RunConfig, dataset: Dataset, stop: StopRequest, show: bool
     if start < config.bonus.steps:
         whole = "whole " if start else ""
         say(f"the bonus is fitted first: {cache_folder()} has no {whole}fit of it to this data by this version")
+    lean = getattr(config.bonus, "lean_to_best", 0.0)
+    if lean > 0:
+        say(
+            f"the fit leans to episodes with high returns (bonus.lean_to_best={lean:g}): a row of the best counts "
+            f"{np.exp(lean):,.0f} times one of the worst. Where luck or the start decides returns, set it to 0"
+        )
     with progress("fitting the bonus", max(config.bonus.steps, 1), start=start, enabled=show and config.bonus.steps > 0) as bar:
 
         def on_epoch(step: int, record: dict[str, float]) -> None:
