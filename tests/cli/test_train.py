@@ -118,9 +118,7 @@ def test_a_log_of_another_task_is_told_once_that_weights_were_chosen_on_locomoti
     assert cli.main([*arguments, "--run-dir", str(tmp_path / "runs"), "--seeds", "0,1"]) == 0
     said = capsys.readouterr().out
     assert said.count(note) == 1
-    assert (
-        said.count("the fit leans to episodes with high returns (bonus.lean_to_best=6): a row of the best counts 403") == 2
-    )
+    assert said.count("the fit leans to episodes with high returns (bonus.lean_to_best=6): a row of the best counts 403") == 2
     # Each says that two steps are too few for its critics to warm up in.
     assert said.count("warning: agent.warm_up_steps is 20,000 and the training has 2 steps: the policy will not have") == 2
     assert cli.main([*arguments, "--run-dir", str(tmp_path / "runs"), "--seeds", "0,1"]) == 0
