@@ -49,6 +49,23 @@ def test_a_plan_of_one_line_is_one_run_with_all_defaults(tmp_path: Path):
     assert run.config.agent.bonus_weight_actor == 5.0  # the paper's for locomotion: the task is known by the data
 
 
+def test_each_seed_can_have_a_fit_of_its_own(tmp_path: Path):
+    text = 'seeds = [3, 5]\n{}[variants.a]\n[variants.b]\nbonus.seed = 1\n[variants.c]\nbonus = "none"\n'
+    _, runs = runs_of(write(tmp_path, text.format('fits = "own"\n')))
+    with_fit = [run for run in runs if run.bonus != "none"]
+    assert [(run.config.seed, run.variant, run.config.bonus.seed) for run in with_fit] == [
+        (3, "a", 3),
+        (3, "b", 1),  # what is said of a variant goes before
+        (5, "a", 5),
+        (5, "b", 1),
+    ]
+    assert len({run.fit for run in with_fit}) == 3
+    _, runs = runs_of(write(tmp_path, text.format("")))
+    assert {run.config.bonus.seed for run in runs if run.variant == "a"} == {0}
+    with pytest.raises(TetherError, match="fits is 'each'; it takes shared or own"):
+        read_plan(write(tmp_path, 'fits = "each"\n'))
+
+
 def test_a_grid_is_every_combination_on_every_seed(tmp_path: Path):
     _, runs = runs_of(
         write(

@@ -123,7 +123,8 @@ def methods(plan: Plan, variant: Variant) -> list[tuple[str, str]]:
 def make_run(plan: Plan, data: Data, agent: str, bonus: str, variant: Variant, seed: int, stage: Path) -> PlannedRun:
     """One run. Settings of a variant go before those of the plan, these before the preset."""
     method = f"{agent}-{bonus}".replace(":", ".")  # of a part of one's own, `module:Class`
-    overrides = _applicable(plan.settings, bonus) | variant.settings
+    fit = {"bonus.seed": seed} if plan.fits == "own" else {}
+    overrides = _applicable(fit | plan.settings, bonus) | variant.settings
     try:
         env_id, preset = data.env_id or overrides.get("evaluation.env_id"), variant.preset or plan.preset
         config = make_config(data.source, env_id, agent, bonus, preset, seed, overrides)

@@ -18,8 +18,9 @@ from tether.presets import PRESETS
 SCORES = ("last", "last_ten")  # "best" would choose with the simulator that offline learning does not have
 PER = ("dataset", "group", "all")
 WAYS = ("grid", "random", "variants")
+FITS = ("shared", "own")  # of a bonus, by all seeds of an agent or by each seed
 KEYS = (
-    *("name", "out", "datasets", "agents", "bonuses", "preset", "steps", "seeds", "settings"),
+    *("name", "out", "datasets", "agents", "bonuses", "preset", "steps", "seeds", "fits", "settings"),
     *WAYS,
     *("choose", "final"),
 )
@@ -61,6 +62,7 @@ class Plan:
     bonuses: tuple[str, ...] = ()  # none named: each agent's usual one
     preset: str = PRESETS[0]
     seeds: tuple[int, ...] = (0,)
+    fits: str = FITS[0]
     settings: dict[str, Any] = field(default_factory=dict)
     variants: tuple[Variant, ...] = (Variant(""),)
     choose: Choice | None = None
@@ -153,6 +155,7 @@ def read_plan(path: Path, out: Path | None = None) -> Plan:
         bonuses=table.texts("bonuses"),
         preset=table.text("preset", Plan.preset, PRESETS),
         seeds=seeds,
+        fits=table.text("fits", Plan.fits, FITS),
         settings=settings,
         variants=_read_variants(path, content, datasets, seeds),
         choose=choose,
