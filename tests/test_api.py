@@ -51,7 +51,7 @@ def test_the_example_of_the_package_does_what_it_shows(pendulum_file: Path, fini
     lines = [line.split("#")[0].strip(" >") for line in (tether.__doc__ or "").splitlines() if line.startswith(">>>")]
     text = "\n".join(lines)
     for shown, small in {
-        '"halfcheetah-medium-tether"': repr(str(pendulum_file)),
+        '"halfcheetah-mixed-tether"': repr(str(pendulum_file)),
         "tether.CVAE()": "tether.CVAE(steps=3000, latent_size=2, **SMALL)",
         "tether.TD3()": "tether.TD3(**SMALL)",
         "steps=50_000": "steps=200, epoch_steps=100",

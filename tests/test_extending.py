@@ -53,7 +53,7 @@ def test_a_bonus_from_an_address_is_fitted_cached_and_remembered(parts, tmp_path
 
 def test_a_command_takes_both_by_their_addresses(parts, tmp_path, capsys):
     names = ["--agent", "my_parts:GentleTD3", "--bonus", "my_parts:LinearClone"]
-    main(["train", "--dataset", "halfcheetah-medium-tether", *names, "--set", "agent.effort_weight=0.5", "--dry-run"])
+    main(["train", "--dataset", "halfcheetah-mixed-tether", *names, "--set", "agent.effort_weight=0.5", "--dry-run"])
     told = capsys.readouterr().out
     assert "agent.effort_weight = 0.5" in told
     assert "bonus.ridge = 0.001" in told

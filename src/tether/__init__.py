@@ -1,7 +1,7 @@
 """Tether: offline reinforcement learning by anti-exploration.
 
 >>> import tether
->>> dataset = tether.load_dataset("halfcheetah-medium-tether")        # doctest: +SKIP
+>>> dataset = tether.load_dataset("halfcheetah-mixed-tether")        # doctest: +SKIP
 >>> bonus = tether.fit(tether.CVAE(), dataset)                   # doctest: +SKIP
 >>> policy = tether.train(tether.TD3(), dataset, bonus, steps=50_000)  # doctest: +SKIP
 >>> tether.evaluate(policy, episodes=10)["score"]                # doctest: +SKIP

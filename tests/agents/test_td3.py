@@ -181,6 +181,17 @@ def test_targets_and_average_move_by_their_shares_toward_the_new_weights(updated
         np.testing.assert_allclose(critic.biases[0], [bias], atol=1e-4)
 
 
+def test_the_critics_targets_can_move_at_every_critic_step():
+    agent = replace(AGENT, targets_each_step=True)
+    batches = Batch(*(column[::-1] for column in BOTH))  # the second batch has only terminated rows, so it comes first
+    after, metrics = jax.jit(lambda state, key: agent.update(state, batches, key, penalty))(state(), jax.random.key(0))
+    # After the first step Qbar_1 = 1.75 s + a, Qbar_2 = 0.75 s + 1.5 a + 25. With a' = 2:
+    # s' = 3: least 7.25, less 0.5 * 6: y = 1 + 0.5 * 4.25;  s' = 1: least 3.75, less 0.5 * 2: y = 10 + 0.5 * 2.75;  5.
+    assert float(metrics["critic/target"]) == pytest.approx((6 + 6 + 6 + 3.125 + 11.375 + 5) / 6, rel=1e-4)
+    # Twice a quarter: 0.5625 of what they were.
+    np.testing.assert_allclose(after.target_critics.each[0].weights[0][:, 0], [0.5625 * 2 + 0.4375 * 1, 1.0], atol=1e-4)
+
+
 def test_the_actor_and_the_targets_move_once_in_an_actor_period():
     trained, _ = train(small(TD3), constant_reward())
     assert int(trained.critic_optimiser[0].count) == 2 * UPDATES

@@ -78,6 +78,33 @@ def test_the_bound_of_the_data_is_the_loss_of_the_fit():
     np.testing.assert_allclose(np.mean(charged), 2 * float(loss), rtol=1e-5)
 
 
+def test_many_draws_charge_for_the_error_alone_where_the_decoder_hears_nothing():
+    """The decoder says (0, 2) whatever it is told, so p(a) is its error's: what the encoder tells is not the action's fault."""
+    action, state = jnp.array([[0.5, 0.0], [-0.5, 1.0]]), networks((0.0, 0.0))  # the encoder's mean is 0.5 in both rows
+    settings = {"elbo": "sum", "kl_weight": 0.5}
+    bound = score_of(CVAE(measure="bound", **settings), state, OBSERVATION, action, jax.random.key(0))
+    # The KL is 0.5^2 / 2 nats, and a nat weighs 0.5.
+    np.testing.assert_allclose(bound, [4.25 + 0.0625, 1.25 + 0.0625], rtol=1e-5)
+    many = score_of(CVAE(measure="importance", draws=20_000, **settings), state, OBSERVATION, action, jax.random.key(0))
+    np.testing.assert_allclose(many, [4.25, 1.25], atol=0.01)  # a sixth of what the bound adds
+
+
+def test_one_draw_is_the_bound_with_the_drawn_ratio_for_the_kl():
+    state, key, one = networks((0.3, -0.2), decoder_gain=0.4), jax.random.key(5), CVAE(measure="importance", draws=1, elbo="sum")
+    noise = np.asarray(jax.random.normal(jax.random.clone(key), (1, 2, 2)))[0]
+    mean, std = np.array([[1.5, 0.0], [3.5, 0.0]]), np.exp([0.3, -0.2])
+    latent = mean + std * noise
+    error = np.sum((np.asarray(ACTION) - np.array([0.0, 2.0]) - np.array([1.0, 2.0]) * np.tanh(0.4 * latent)) ** 2, axis=1)
+    ratio = np.sum(0.5 * (latent**2 - noise**2) - np.log(std), axis=1)
+    found = score_of(one, state, OBSERVATION, ACTION, key)
+    np.testing.assert_allclose(found, np.maximum(error + 0.5 * ratio, 0.0), rtol=1e-4)
+
+
+def test_without_draws_the_importance_weighted_bound_is_the_bound():
+    steady = CVAE(measure="importance").without_chance()
+    assert (steady.measure, steady.latent) == ("bound", "mean")
+
+
 NOISE = jnp.array([0.01, 0.04])  # squared half ranges, which are 1 and 2: variances of 0.01 and 0.16
 
 

@@ -221,7 +221,7 @@ def test_a_wrong_setting_is_one_line_and_claims_no_folder(
 
 def test_a_dataset_that_is_not_there_offers_the_nearest(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     shown = refused(["train", "--dataset", "halfcheetah-medium-tehter", "--run-dir", str(tmp_path / "run")], capsys)
-    assert shown.startswith("no dataset named 'halfcheetah-medium-tehter'; did you mean halfcheetah-medium-tether or ")
+    assert shown.startswith("no dataset named 'halfcheetah-medium-tehter'; did you mean halfcheetah-mixed-tether or ")
     assert refused(["train", "--dataset", str(tmp_path / "no.hdf5")], capsys) == f"{tmp_path / 'no.hdf5'}: no such file"
     assert list(tmp_path.iterdir()) == []
 

@@ -91,7 +91,7 @@ def read(tmp_path_factory: pytest.TempPathFactory, own_file: Path) -> Iterator[G
 def own_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A small file as Tether writes it."""
     path = tmp_path_factory.mktemp("own") / "own.hdf5"
-    save_dataset(subsample(load_dataset("halfcheetah-medium-tether"), transitions=40), path)
+    save_dataset(subsample(load_dataset("halfcheetah-mixed-tether"), transitions=40), path)
     return path
 
 

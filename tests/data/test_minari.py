@@ -349,11 +349,11 @@ def assert_same_transitions(one: Dataset, other: Dataset) -> None:
 
 
 def test_an_export_is_loaded_by_minari_and_read_back_identically(minari_folder: Path):
-    dataset = load_dataset("halfcheetah-medium-tether")
+    dataset = load_dataset("halfcheetah-mixed-tether")
     made = export_minari(dataset, "mine/halfcheetah/medium-v0", author="a test")
-    assert (made.episodes, made.pieces, made.env_id) == (50, 0, "HalfCheetah-v5")
+    assert (made.episodes, made.pieces, made.env_id) == (51, 0, "HalfCheetah-v5")
     theirs = minari.load_dataset("mine/halfcheetah/medium-v0")
-    assert (theirs.total_episodes, theirs.total_steps) == (50, 49_950)
+    assert (theirs.total_episodes, theirs.total_steps) == (51, 49_949)
     assert (theirs.env_spec.id, theirs.env_spec.max_episode_steps) == ("HalfCheetah-v5", 1000)
     assert theirs.storage.metadata["ref_max_score"] == 12135.0
     again = load_dataset("minari:mine/halfcheetah/medium-v0")
@@ -382,7 +382,7 @@ def test_an_export_cuts_an_episode_where_it_is_broken(write_hdf5):
 
 
 def test_an_export_that_fails_leaves_nothing(minari_folder: Path, monkeypatch: pytest.MonkeyPatch):
-    dataset = load_dataset("halfcheetah-medium-tether")
+    dataset = load_dataset("halfcheetah-mixed-tether")
     monkeypatch.setattr("os.replace", lambda *_: (_ for _ in ()).throw(OSError("disk full")))
     with pytest.raises(TetherError, match="disk full"):
         export_minari(dataset, "mine/halfcheetah/medium-v0")
@@ -394,5 +394,5 @@ def test_an_export_replaces_nothing():
     from_buffers("log-v0", [two_steps()])
     before = load_dataset("minari:log-v0").sha256
     with pytest.raises(TetherError, match="has a dataset log-v0 already"):
-        export_minari(load_dataset("halfcheetah-medium-tether"), "log-v0")
+        export_minari(load_dataset("halfcheetah-mixed-tether"), "log-v0")
     assert load_dataset("minari:log-v0").sha256 == before

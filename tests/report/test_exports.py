@@ -60,7 +60,7 @@ def test_a_dataset_of_any_version_is_found_and_another_is_not():
     assert paper_scores("hopper_medium-v2") == paper_scores("d4rl/hopper-medium-v0") == paper_scores("hopper-medium")
     assert paper_scores("pen-human-v1")["TD3-CVAE"] == Score(59.2, 14.3)
     assert paper_scores("pen-human-v1")["BC"] == Score(34.4, None)
-    assert paper_scores("halfcheetah-medium-tether") == {}
+    assert paper_scores("halfcheetah-mixed-tether") == {}
 
 
 def test_methods_are_called_as_the_paper_calls_them():

@@ -24,7 +24,7 @@ from tether.report.page.runs import command
 from tether.runs.reading import Run
 from tether.settings import parse
 
-EMBEDDED = "halfcheetah-medium-tether"
+EMBEDDED = "halfcheetah-mixed-tether"
 RUN = Run(Path("run"), {}, None, None, [], [], [])
 VOID = {"meta", "link", "br", "img", "input", "line", "path", "circle"}
 

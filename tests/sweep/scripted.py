@@ -21,7 +21,7 @@ DONE = 'print(\'{"run": 0, "outcome": "done"}\')'
 
 def planned(folder: Path, variants: str) -> list[PlannedRun]:
     path = folder / "plan.toml"
-    path.write_text(f'out = "{folder}/runs"\ndatasets = ["halfcheetah-medium-tether"]\n{variants}')
+    path.write_text(f'out = "{folder}/runs"\ndatasets = ["halfcheetah-mixed-tether"]\n{variants}')
     plan = read_plan(path)
     return expand(plan, find_data(plan))
 

@@ -42,7 +42,7 @@ def test_runs_that_differ_in_the_seed_alone_are_one_program(tmp_path: Path):
     assert seeds(runs, 1) == [["a/s0"], ["a/s1"], ["a/s2"], ["b/s0"], ["b/s1"], ["b/s2"]]
     assert seeds(runs, 2) == [["a/s0", "a/s1"], ["a/s2"], ["b/s0", "b/s1"], ["b/s2"]]
     assert seeds(runs, 9) == [["a/s0", "a/s1", "a/s2"], ["b/s0", "b/s1", "b/s2"]]
-    assert bundles_of(runs, 9)[0].name == "halfcheetah-medium-tether/td3-density/a/s0, s1, s2"
+    assert bundles_of(runs, 9)[0].name == "halfcheetah-mixed-tether/td3-density/a/s0, s1, s2"
 
 
 def test_runs_that_stand_at_different_steps_or_cannot_be_read_are_apart(tmp_path: Path):
@@ -176,5 +176,5 @@ def test_a_program_is_counted_as_one_process(tmp_path: Path, monkeypatch: pytest
     assert cli.main(["sweep", str(plan), "--dry-run", "--workers", "1", "--threads", "1", "--together", "2"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert "programs: 2 of several seeds, 0 of one run" in lines
-    assert "  halfcheetah-medium-tether/td3-cvae/low/s0, s1" in lines
+    assert "  halfcheetah-mixed-tether/td3-cvae/low/s0, s1" in lines
     assert lines[-1] == "  a program of several seeds is counted as its runs one by one; tether bench --seeds-together compares"

@@ -15,7 +15,7 @@ from tether.sweep.workers import Slots, share_out
 TEXT = """
 out = "{out}"
 preset = "paper"
-datasets = ["halfcheetah-medium-tether"]
+datasets = ["halfcheetah-mixed-tether"]
 seeds = [0, 1]
 steps = 1000
 [settings]
@@ -118,10 +118,10 @@ def test_a_dry_run_shows_runs_fits_and_time_and_writes_no_run(
     lines = capsys.readouterr().out.splitlines()[1:]
     assert lines == [
         f"plan: 4 runs in {tmp_path}/runs (4 waiting)",
-        "  halfcheetah-medium-tether/td3-cvae/low  1,000 steps, seeds 0, 1",
-        "  halfcheetah-medium-tether/td3-cvae/high  1,000 steps, seeds 0, 1",
+        "  halfcheetah-mixed-tether/td3-cvae/low  1,000 steps, seeds 0, 1",
+        "  halfcheetah-mixed-tether/td3-cvae/high  1,000 steps, seeds 0, 1",
         "fits: 1, each made once",
-        "  cvae on halfcheetah-medium-tether  500 steps, for 4 runs",
+        "  cvae on halfcheetah-mixed-tether  500 steps, for 4 runs",
         "time: 0:02:18 by 1 worker of 1 thread each; 0.0 core-hours",
         "  of it: training 29%, fits 7%, evaluations at most 35%, starting 29%",
     ]

@@ -173,7 +173,7 @@ def test_without_the_package_it_says_how_to_get_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
     monkeypatch.setitem(sys.modules, "ray", None)
-    (tmp_path / "plan.toml").write_text(f'out = "{tmp_path}/runs"\ndatasets = ["halfcheetah-medium-tether"]\n')
+    (tmp_path / "plan.toml").write_text(f'out = "{tmp_path}/runs"\ndatasets = ["halfcheetah-mixed-tether"]\n')
     assert cli.main(["sweep", str(tmp_path / "plan.toml"), "--backend", "ray"]) == 2
     assert "needs the package ray; pip install 'tether-rl[ray]' brings it" in capsys.readouterr().err
 

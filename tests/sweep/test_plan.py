@@ -16,7 +16,7 @@ from tether.sweep.expansion import Data, PlannedRun, expand, find_data
 from tether.sweep.plan import Plan, read_plan
 
 PLANS = Path(__file__).resolve().parents[2] / "plans"
-EMBEDDED = "halfcheetah-medium-tether"
+EMBEDDED = "halfcheetah-mixed-tether"
 
 
 def write(folder: Path, text: str, preset: str = "paper") -> Path:
@@ -212,13 +212,13 @@ BAD = {
     "seeds = []": r"seeds is \[\]; it takes",
     "seeds = [true]": r"seeds is \[True\]; it takes",
     'steps = "many"': "steps is 'many'; it takes a whole number",
-    "steps = 0": r"settings, td3-cvae on halfcheetah-medium-tether: training.steps is 0; it must be at least 1",
+    "steps = 0": r"settings, td3-cvae on halfcheetah-mixed-tether: training.steps is 0; it must be at least 1",
     'preset = "papre"': "preset is 'papre'; it takes tether or paper or quick",
     'agents = ["td4"]': r"agents: no agent 'td4'; did you mean td3",
     'bonuses = ["cave"]': r"bonuses: no bonus 'cave'; did you mean cvae",
     'agents = "td3"': "agents is 'td3'; it takes a list of names",
     'name = "../up"': r"name is '../up'; it takes letters, digits and . _ -",
-    "settings.agent.tau = 1": "settings, td3-cvae on halfcheetah-medium-tether: no setting agent.tau",
+    "settings.agent.tau = 1": "settings, td3-cvae on halfcheetah-mixed-tether: no setting agent.tau",
     "settings = 3": "settings is 3; it takes a table of settings",
     "[grid]\nagent.discount = 0.9": r"grid.agent.discount is 0.9; it takes a list of values",
     "[grid]\nagent.discount = [0.9, 0.9]": r"grid: two variants are both called discount=0.9",

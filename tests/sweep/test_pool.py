@@ -108,7 +108,7 @@ def test_long_times_are_told_in_days():
 def test_weights_that_were_chosen_on_other_tasks_are_said_once(tmp_path: Path, processes: dict[str, str], pendulum_file: Path):
     path = tmp_path / "plan.toml"
     own = "[variants.usual]\n[variants.own.agent]\nbonus_weight_actor = 1.0\n"
-    path.write_text(f'out = "{tmp_path}/runs"\ndatasets = ["halfcheetah-medium-tether", "{pendulum_file}"]\n{own}')
+    path.write_text(f'out = "{tmp_path}/runs"\ndatasets = ["halfcheetah-mixed-tether", "{pendulum_file}"]\n{own}')
     said: list[str] = []
     sweep = head.open_sweep(path)
     assert [bool(run.guessed) for run in sweep.runs] == [False, False, True, False]  # by dataset, then by variant

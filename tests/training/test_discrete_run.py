@@ -97,7 +97,7 @@ def test_agents_of_the_other_kind_are_refused_and_nothing_is_left(cartpole: Path
     assert (code, list(tmp_path.rglob("*.json"))) == (2, [])
     assert "discrete actions, which TD3 cannot learn; choose agent dqn or bc" in capsys.readouterr().err
     with pytest.raises(TetherError, match="continuous actions, which DQN cannot learn"):
-        tether.train(tether.DQN(), tether.load_dataset("halfcheetah-medium-tether"), steps=100)
+        tether.train(tether.DQN(), tether.load_dataset("halfcheetah-mixed-tether"), steps=100)
 
 
 @pytest.mark.slow

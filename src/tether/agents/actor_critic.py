@@ -3,8 +3,8 @@
     critic target   y = r + discount (1 - terminated) (min_i Qbar_i(s', a') - beta_c b(s', a'))
                     with a' = clip(pibar(s') + clip(noise))
 
-Actor and targets move once an update, after all critic steps of it. Agents take `start`, `policies`, `value` and `batch_shape` as
-methods of their own: frozen dataclasses inherit nothing.
+Actor and targets move once an update, after all critic steps of it, unless the critics' targets are to move at each. Agents take
+`start`, `policies`, `value` and `batch_shape` as methods of their own: frozen dataclasses inherit nothing.
 """
 
 from __future__ import annotations
@@ -76,18 +76,29 @@ def update(
     actor_loss: ActorLoss,
     next_cost: NextCost,
     acting: Acting = lambda actor: actor,
+    targets_each_step: bool = False,
 ) -> tuple[ActorCriticState, Metrics]:
-    """A step of the critics for each batch, then one of the actor on the last of them."""
-    key_target, key_actor = jax.random.split(key)
-    targets, costs = critic_targets(agent, state, batches, key_target, next_cost, acting(state.target_actor))
+    """A step of the critics for each batch, then one of the actor on the last of them.
 
-    critics, critic_optimiser = state.critics, state.critic_optimiser
-    critic_metrics = []
-    for step in range(agent.batch_shape[0]):
-        batch = batch_number(batches, step)
-        (loss, values), gradient = jax.value_and_grad(critic_loss, has_aux=True)(critics, batch, targets[step])
-        critics, critic_optimiser = agent.optimiser.step(critics, gradient, critic_optimiser, agent.learning_rate_critic)
-        critic_metrics.append((loss, jnp.mean(values[0])))
+    With `targets_each_step` the target critics move with every critic step; without, with the actor, as TD3 has it.
+    """
+    key_target, key_actor = jax.random.split(key)
+    steps = agent.batch_shape[0]
+    stretch = 1 if targets_each_step else steps  # critic steps between two moves of the targets
+    critics, critic_optimiser, target_critics = state.critics, state.critic_optimiser, state.target_critics
+    critic_metrics, told = [], []
+    for first in range(0, steps, stretch):
+        coming = jax.tree.map(lambda column, first=first: column[first : first + stretch], batches)
+        key_here = key_target if stretch == steps else jax.random.fold_in(key_target, first)
+        now = state._replace(target_critics=target_critics)
+        targets, costs = critic_targets(agent, now, coming, key_here, next_cost, acting(state.target_actor))
+        told.append({"critic/target": targets, **costs})
+        for step in range(stretch):
+            batch = batch_number(coming, step)
+            (loss, values), gradient = jax.value_and_grad(critic_loss, has_aux=True)(critics, batch, targets[step])
+            critics, critic_optimiser = agent.optimiser.step(critics, gradient, critic_optimiser, agent.learning_rate_critic)
+            critic_metrics.append((loss, jnp.mean(values[0])))
+        target_critics = mix(target_critics, critics, agent.target_mix)
 
     gradient, actor_metrics = jax.grad(actor_loss, has_aux=True)(state.actor, critics, batch_number(batches, -1), key_actor)
     actor, actor_optimiser = agent.optimiser.step(state.actor, gradient, state.actor_optimiser, agent.learning_rate_actor)
@@ -97,7 +108,7 @@ def update(
         target_actor=mix(state.target_actor, actor, agent.target_mix),
         ema_actor=mix(state.ema_actor, actor, agent.ema_mix),
         critics=critics,
-        target_critics=mix(state.target_critics, critics, agent.target_mix),
+        target_critics=target_critics,
         actor_optimiser=actor_optimiser,
         critic_optimiser=critic_optimiser,
     )
@@ -105,8 +116,7 @@ def update(
     return state, {
         "critic/loss": loss,
         "critic/q": value,
-        "critic/target": jnp.mean(targets),
-        **{name: jnp.mean(cost) for name, cost in costs.items()},
+        **{name: jnp.mean(jnp.stack([of[name] for of in told])) for name in told[0]},
         **actor_metrics,
     }
 
@@ -129,7 +139,7 @@ def critic_targets(
 
     `actor` is the target policy.
 
-    The target networks move once an update, so one large batch gives the same numbers as one batch a step, faster.
+    The target networks stand still meanwhile, so one large batch gives the same numbers as one batch a step, faster.
     """
     rows = jax.tree.map(lambda column: column.reshape(-1, *column.shape[2:]), batches)
     key_noise, key_cost = jax.random.split(key)

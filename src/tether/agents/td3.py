@@ -50,6 +50,7 @@ class TD3:
     learning_rate_critic: Amount = 3e-4
     discount: ShareBelowOne = 0.99  # gamma
     target_mix: Share = 0.005  # share of the online weights mixed into the targets at each update (tau)
+    targets_each_step: bool = False  # the critics' targets move with every critic step, not only with the actor
     ema_mix: Share = 0.0005  # the same for the slow average of the actor
     target_noise: Amount = 0.2  # smoothing of the target action, in half action ranges
     target_noise_clip: Amount = 0.5
@@ -66,9 +67,8 @@ class TD3:
         return actor_critic.start(self, key, problem, ACTIVATIONS)
 
     def update(self, state: ActorCriticState, batches: Batch, key: Key, penalty: Penalty) -> tuple[ActorCriticState, Metrics]:
-        return actor_critic.update(
-            self, state, batches, key, partial(actor_loss, self, penalty), partial(actor_critic.next_bonus, self, penalty)
-        )
+        loss, cost = partial(actor_loss, self, penalty), partial(actor_critic.next_bonus, self, penalty)
+        return actor_critic.update(self, state, batches, key, loss, cost, targets_each_step=self.targets_each_step)
 
 
 def actor_loss(

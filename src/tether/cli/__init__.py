@@ -60,8 +60,8 @@ options:
   --version       show the version
 
 examples:
-  tether data info halfcheetah-medium-tether
-  tether train --dataset halfcheetah-medium-tether --run-dir runs/first
+  tether data info halfcheetah-mixed-tether
+  tether train --dataset halfcheetah-mixed-tether --run-dir runs/first
   tether evaluate runs/first --episodes 10
 """
 

@@ -28,7 +28,7 @@ def bonus(
     Writes bonus.json, histograms.png and slices.png. Interrupted, the same command goes on where it stopped.
 
     Examples:
-        tether bonus halfcheetah-medium-tether
+        tether bonus halfcheetah-mixed-tether
         tether bonus hopper_medium-v2.hdf5 --bonuses cvae,rnd,rnd-film --out lab/hopper
         tether bonus hopper_medium-v2.hdf5 --bonuses cvae,cvae:elbo=sum,cvae:hidden_sizes=256x256
         tether bonus cartpole.hdf5 --bonuses rnd,count,count-exact

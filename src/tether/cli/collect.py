@@ -36,7 +36,7 @@ def collect(
         medium         the first policy that reaches a third of the expert's return
         medium-replay  everything the training saw until then
         medium-expert  half medium, half the first policy that reaches 0.9 of the expert's return
-        mixed          a quarter each: uniform actions, the first policies that reach 1/3, 2/3 and all of medium's return
+        mixed          a third each: the first policies that reach a quarter, half and all of medium's return
 
     The training is kept in a folder. Stopped, the same command goes on with it; done, other levels use it by --work.
 

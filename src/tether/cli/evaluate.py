@@ -21,9 +21,9 @@ def evaluate(
     """Evaluate a run's policies anew, finished or interrupted, and show their scores.
 
     Examples:
-        tether evaluate runs/halfcheetah-medium-tether-td3-cvae-s0
-        tether evaluate runs/halfcheetah-medium-tether-td3-cvae-s0 --episodes 100 --seed 7
-        tether evaluate runs/halfcheetah-medium-tether-td3-cvae-s0 --render halfcheetah.gif
+        tether evaluate runs/halfcheetah-mixed-tether-tethered-density-s0
+        tether evaluate runs/halfcheetah-mixed-tether-tethered-density-s0 --episodes 100 --seed 7
+        tether evaluate runs/halfcheetah-mixed-tether-tethered-density-s0 --render halfcheetah.gif
 
     Args:
         run: The run's folder.

@@ -35,15 +35,15 @@ def train(
     them as the run would have them.
 
     Examples:
-        tether train --dataset halfcheetah-medium-tether
+        tether train --dataset halfcheetah-mixed-tether
         tether train --dataset hopper_medium-v2.hdf5 --seeds 0,1,2 --run-dir runs/hopper
         tether train --dataset hopper-medium-v2 --preset paper --set agent.bonus_weight_actor=10
-        tether train --dataset halfcheetah-medium-tether --agent td3 --bonus none --set training.value_limit=inf
+        tether train --dataset halfcheetah-mixed-tether --agent td3 --bonus none --set training.value_limit=inf
         tether train --dataset minari:mujoco/hopper/medium-v0
         tether train --dataset mine.hdf5 --bonus auto
         tether train --dataset mine.hdf5 --steps 1000000 --extend
         tether train --dataset cartpole.hdf5 --agent dqn --bonus rnd --set agent.bonus_weight=100 training.steps=20000
-        tether train --dataset halfcheetah-medium-tether --dry-run
+        tether train --dataset halfcheetah-mixed-tether --dry-run
 
     Args:
         dataset: A dataset: a name (see `tether data list`), a path to an HDF5 file in the D4RL layout, or minari:ID.

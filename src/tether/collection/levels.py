@@ -26,7 +26,11 @@ Level: TypeAlias = Literal["random", "medium", "medium-replay", "medium-expert",
 
 MEDIUM_SHARE = 1 / 3  # of the reference return: D4RL's "approximately 1/3 the performance of the expert"
 EXPERT_SHARE = 0.9
-MIXED_SHARES = (1 / 3, 2 / 3, 1.0)  # of the target return, for the policies of a mixed log beside the uniform one
+MIXED_SHARES = (
+    1 / 4,
+    1 / 2,
+    1.0,
+)  # of the target return, for the policies of a mixed log: a poor one, a middling one, a good one
 TRANSITIONS = 1_000_000  # as D4RL's locomotion datasets have
 
 
@@ -136,18 +140,19 @@ def _medium_expert(recipe: Recipe, training: OnlineTraining) -> Collected:
 
 
 def _mixed(recipe: Recipe, training: OnlineTraining) -> Collected:
-    """A log as plants have them: some of everything, from uniform actions to the best there is."""
+    """A log as plants have them: of several policies, poor and good."""
     assert recipe.transitions is not None
     assert recipe.target_return is not None
-    shares = len(MIXED_SHARES) + 1
+    shares = len(MIXED_SHARES)
     rows = [recipe.transitions * (part + 1) // shares - recipe.transitions * part // shares for part in range(shares)]
     policies = [training.first_reaching(share * recipe.target_return, "--target-return") for share in MIXED_SHARES]
     counts: dict[int, int] = {}  # one policy may be the first to reach two of the returns: its rows are recorded at once
-    for policy, count in zip(policies, rows[1:], strict=True):
+    for policy, count in zip(policies, rows, strict=True):
         counts[policy.step] = counts.get(policy.step, 0) + count
-    parts = [_random(replace(recipe, transitions=rows[0]), training.environment, training.show_progress)]
-    for policy in {policy.step: policy for policy in policies}.values():
-        parts.append(_of_policy(recipe, training, policy, counts[policy.step], f"step {policy.step:,}"))
+    parts = [
+        _of_policy(recipe, training, policy, counts[policy.step], f"step {policy.step:,}")
+        for policy in {policy.step: policy for policy in policies}.values()
+    ]
     return joined([recording for recording, _ in parts]), [source for _, sources in parts for source in sources]
 
 

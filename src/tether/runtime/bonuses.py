@@ -48,6 +48,10 @@ class CVAE:
 
     def __init__(self, settings: Mapping[str, Any], spec: Spec, state: Tensors) -> None:
         self.settings = {"reduction": "sum", "measure": "reconstruction", "elbo": "mean", "kl_weight": 0.5, **settings}
+        if self.settings["measure"] == "importance":
+            raise TetherError(
+                "tether.runtime cannot run a CVAE with bonus.measure=importance; measure=bound is the nearest it can"
+            )
         self.spec = spec
         self.low, self.high = bounds_of(spec)
         shape = spec.observation_shape

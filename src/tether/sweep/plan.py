@@ -140,7 +140,7 @@ def read_plan(path: Path, out: Path | None = None) -> Plan:
         raise table.wrong("name", f"is {name!r}; it takes letters, digits and . _ -")
     datasets = table.texts("datasets")
     if not datasets:
-        raise TetherError(f'{path} names no datasets; datasets = ["halfcheetah-medium-tether"] would do')
+        raise TetherError(f'{path} names no datasets; datasets = ["halfcheetah-mixed-tether"] would do')
     settings = _flat(content.get("settings", {}), "settings", path)
     steps = table.whole("steps")
     if steps is not None:

@@ -11,7 +11,7 @@ def export(source: str, /, to: Literal["minari"], id: str, author: str | None = 
     Minari keeps it in its own folder (MINARI_DATASETS_PATH, default ~/.minari/datasets) and loads it by its id.
 
     Examples:
-        tether data export halfcheetah-medium-tether --to minari --id mine/halfcheetah/medium-v0
+        tether data export halfcheetah-mixed-tether --to minari --id mine/halfcheetah/mixed-v0
         tether data export log.hdf5 --to minari --id plant/reactor-v0 --author "Ada Lovelace"
 
     Args:
