@@ -42,7 +42,7 @@ def test_runs_that_differ_in_the_seed_alone_are_one_program(tmp_path: Path):
     assert seeds(runs, 1) == [["a/s0"], ["a/s1"], ["a/s2"], ["b/s0"], ["b/s1"], ["b/s2"]]
     assert seeds(runs, 2) == [["a/s0", "a/s1"], ["a/s2"], ["b/s0", "b/s1"], ["b/s2"]]
     assert seeds(runs, 9) == [["a/s0", "a/s1", "a/s2"], ["b/s0", "b/s1", "b/s2"]]
-    assert bundles_of(runs, 9)[0].name == "halfcheetah-mixed-tether/td3-density/a/s0, s1, s2"
+    assert bundles_of(runs, 9)[0].name == "halfcheetah-mixed-tether/tethered-density/a/s0, s1, s2"
 
 
 def test_runs_that_stand_at_different_steps_or_cannot_be_read_are_apart(tmp_path: Path):

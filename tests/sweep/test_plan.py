@@ -42,11 +42,19 @@ def setting(run: PlannedRun, name: str) -> object:
 def test_a_plan_of_one_line_is_one_run_with_all_defaults(tmp_path: Path):
     plan, (run,) = runs_of(write(tmp_path, "", preset=""))
     assert (plan.name, plan.out) == ("mine", Path("runs/mine"))
-    assert run.name == f"{EMBEDDED}/td3-density/s0"
-    assert run.folder == Path(f"runs/mine/{EMBEDDED}/td3-density/s0")
+    assert run.name == f"{EMBEDDED}/tethered-density/s0"  # as `tether train` without a name
+    assert run.folder == Path(f"runs/mine/{EMBEDDED}/tethered-density/s0")
     assert (run.config.training.steps, run.config.seed) == (60_000, 0)
     _, (run,) = runs_of(write(tmp_path, "", preset="paper"))
     assert run.config.agent.bonus_weight_actor == 5.0  # the paper's for locomotion: the task is known by the data
+
+
+def test_with_a_bonus_that_the_usual_agent_does_not_take_it_is_the_paper_s_agent(tmp_path: Path):
+    text = 'bonuses = ["cvae", "density"]\n[variants.a]\n[variants.b]\nbonus = "rnd-film"\n[variants.c]\npreset = "paper"\n'
+    _, runs = runs_of(write(tmp_path, text, preset=""))
+    assert [run.method for run in runs if run.variant == "a"] == ["td3-cvae", "tethered-density"]
+    assert [run.method for run in runs if run.variant == "b"] == ["td3-rnd-film"]
+    assert [run.method for run in runs if run.variant == "c"] == ["td3-cvae", "td3-density"]
 
 
 def test_each_seed_can_have_a_fit_of_its_own(tmp_path: Path):
@@ -193,11 +201,11 @@ seeds = [1]
     datasets = [Data("hopper-medium-v2", "hopper", "Hopper-v4"), Data("pen-human-v1", "pen", "AdroitHandPen-v1")]
     runs = expand(plan, datasets)
     assert [run.name for run in runs] == [
-        "hopper/td3-density/all/s0",
-        "pen/td3-density/all/s0",
-        "hopper/td3-density/all/s1",
-        "pen/td3-density/all/s1",
-        "pen/td3-cvae/short/s1",  # a preset has its usual bonus
+        "hopper/tethered-density/all/s0",
+        "pen/tethered-density/all/s0",
+        "hopper/tethered-density/all/s1",
+        "pen/tethered-density/all/s1",
+        "pen/td3-cvae/short/s1",  # a preset has its usual agent and bonus
     ]
     assert [run.config.training.steps for run in runs] == [60_000] * 4 + [50_000]
 

@@ -15,7 +15,7 @@ from tether.data import locate
 from tether.data.named.catalogue import find_known
 from tether.environments.tasks import find_task
 from tether.errors import TetherError
-from tether.presets import guessed_weights, usual_bonus
+from tether.presets import guessed_weights, usual_agent, usual_bonus
 from tether.settings import choose as choose_kind
 from tether.settings import to_named
 from tether.sweep.plan import MOST_RUNS, Plan, Variant
@@ -106,18 +106,23 @@ def expand(plan: Plan, datasets: Iterable[Data]) -> list[PlannedRun]:
 
 def methods(plan: Plan, variant: Variant) -> list[tuple[str, str]]:
     """Agent and bonus of every run with this variant."""
-    found = []
-    for agent in (variant.agent,) if variant.agent else plan.agents:
+    preset = variant.preset or plan.preset
+    bonuses = (variant.bonus,) if variant.bonus else plan.bonuses
+    for bonus in bonuses:
+        if bonus not in BONUSES and ":" not in bonus:
+            key = f"variants.{variant.name}.bonus" if variant.bonus else "bonuses"
+            raise plan.refusal(key, _no_such(bonus, BONUSES, "bonus"))
+    agents = (variant.agent,) if variant.agent else plan.agents
+    for agent in agents:
         if agent not in AGENTS and ":" not in agent:
             key = f"variants.{variant.name}.agent" if variant.agent else "agents"
             raise plan.refusal(key, _no_such(agent, AGENTS, "agent"))
-        usual = usual_bonus(variant.preset or plan.preset, agent)
-        for bonus in (variant.bonus,) if variant.bonus else plan.bonuses or (usual,):
-            if bonus not in BONUSES and ":" not in bonus:
-                key = f"variants.{variant.name}.bonus" if variant.bonus else "bonuses"
-                raise plan.refusal(key, _no_such(bonus, BONUSES, "bonus"))
-            found.append((agent, bonus))
-    return found
+    if agents:
+        return [(agent, bonus) for agent in agents for bonus in bonuses or (usual_bonus(preset, agent),)]
+    if bonuses:
+        return [(usual_agent(preset, bonus), bonus) for bonus in bonuses]
+    agent = usual_agent(preset, None)
+    return [(agent, usual_bonus(preset, agent))]
 
 
 def make_run(plan: Plan, data: Data, agent: str, bonus: str, variant: Variant, seed: int, stage: Path) -> PlannedRun:

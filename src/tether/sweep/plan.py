@@ -58,7 +58,7 @@ class Plan:
     name: str
     out: Path
     datasets: tuple[str, ...]
-    agents: tuple[str, ...] = ("td3",)
+    agents: tuple[str, ...] = ()  # none named: the preset's usual one
     bonuses: tuple[str, ...] = ()  # none named: each agent's usual one
     preset: str = PRESETS[0]
     seeds: tuple[int, ...] = (0,)
