@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from pendulum import small_config
 
 import tether
 from tether import storage
-from tether.config import RunConfig
+from tether.config import RunConfig, make_config
 from tether.data import Dataset
 from tether.errors import TetherError
 from tether.policies import Policy
@@ -52,16 +53,16 @@ def test_the_example_of_the_package_does_what_it_shows(pendulum_file: Path, fini
     text = "\n".join(lines)
     for shown, small in {
         '"halfcheetah-mixed-tether"': repr(str(pendulum_file)),
-        "tether.CVAE()": "tether.CVAE(steps=3000, latent_size=2, **SMALL)",
-        "tether.TD3()": "tether.TD3(**SMALL)",
-        "steps=50_000": "steps=200, epoch_steps=100",
+        "tether.usual_bonus(agent)": "replace(tether.usual_bonus(agent), steps=200, **SMALL)",
+        "tether.Tethered()": "tether.Tethered(**SMALL)",
+        "steps=60_000": "steps=200, epoch_steps=100",
         "episodes=10": "episodes=2",
         '"halfcheetah.safetensors"': repr(str(tmp_path / "pendulum.safetensors")),
     }.items():
         assert shown in text
         text = text.replace(shown, small)
     *body, last = text.splitlines()
-    names = {"SMALL": SMALL, "observation": np.zeros(9)}
+    names = {"SMALL": SMALL, "replace": replace, "observation": np.zeros(9)}
     exec("\n".join(body), names)
     action = eval(last, names)
     assert action.shape == (1,)
@@ -84,6 +85,14 @@ def test_training_here_is_training_by_command(config: RunConfig, dataset: Datase
     assert bits(policy) == bits(tether.load_policy(finished_run))
     lines = [json.loads(line) for line in (finished_run / "metrics.jsonl").read_text().splitlines()]
     assert metrics == [line for line in lines if "critic/loss" in line]
+
+
+def test_the_usual_bonus_of_an_agent_is_that_of_the_command():
+    assert tether.usual_bonus(tether.Tethered()) == make_config("x", agent="tethered").bonus
+    assert tether.usual_bonus(tether.Tethered()) == tether.Density(components=5, lean_to_best=6.0, least_std=0.1, steps=60_000)
+    assert tether.usual_bonus(tether.BC()).steps == 0
+    with pytest.raises(TetherError, match="the agent is the name 'td3'"):
+        tether.usual_bonus("td3")  # type: ignore[arg-type]
 
 
 def test_a_bonus_outlives_the_trainings_it_is_used_for(config: RunConfig, dataset: Dataset, bonus: FittedBonus):

@@ -2,8 +2,9 @@
 
 >>> import tether
 >>> dataset = tether.load_dataset("halfcheetah-mixed-tether")        # doctest: +SKIP
->>> bonus = tether.fit(tether.CVAE(), dataset)                   # doctest: +SKIP
->>> policy = tether.train(tether.TD3(), dataset, bonus, steps=50_000)  # doctest: +SKIP
+>>> agent = tether.Tethered()                                        # doctest: +SKIP
+>>> bonus = tether.fit(tether.usual_bonus(agent), dataset)           # doctest: +SKIP
+>>> policy = tether.train(agent, dataset, bonus, steps=60_000)       # doctest: +SKIP
 >>> tether.evaluate(policy, episodes=10)["score"]                # doctest: +SKIP
 >>> policy.save("halfcheetah.safetensors")                            # doctest: +SKIP
 >>> tether.load_policy("halfcheetah.safetensors")(observation)        # doctest: +SKIP
@@ -18,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from tether import registry
 
 if TYPE_CHECKING:
-    from tether.api import evaluate, fit, register_agent, register_bonus, train
+    from tether.api import evaluate, fit, register_agent, register_bonus, train, usual_bonus
     from tether.data import Dataset, load_dataset
     from tether.data.arrays import dataset
     from tether.data.files.writing import save_dataset
@@ -48,10 +49,11 @@ __all__ = [
     "split_episodes",
     "subsample",
     "train",
+    "usual_bonus",
     "verdict",
 ]
 _HOMES = {
-    "tether.api": ("evaluate", "fit", "register_agent", "register_bonus", "train"),
+    "tether.api": ("evaluate", "fit", "register_agent", "register_bonus", "train", "usual_bonus"),
     "tether.data": ("Dataset", "load_dataset"),
     "tether.data.arrays": ("dataset",),
     "tether.data.files.writing": ("save_dataset",),

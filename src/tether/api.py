@@ -15,7 +15,7 @@ import numpy as np
 from tether import settings
 from tether.agents import AGENTS, Agent, critic_steps
 from tether.bonuses import BONUSES, Bonus
-from tether.config import EvaluationConfig, TrainingConfig
+from tether.config import EvaluationConfig, TrainingConfig, make_config
 from tether.data.dataset import Dataset
 from tether.data.rewards import normalise_rewards, order_kept, scaling_warning
 from tether.environments.scores import normalised_score
@@ -50,6 +50,17 @@ def fit(bonus: Bonus, dataset: Dataset, *, cache: bool = True, show: bool = Fals
     settings.check(bonus, "bonus")
     with progress("fitting the bonus", max(bonus.steps, 1), enabled=show) as bar:
         return fit_bonus(bonus, dataset, cache_folder() if cache else None, lambda step, record: bar.update(step, **record))
+
+
+def usual_bonus(agent: Agent) -> Bonus:
+    """The bonus that `tether train` gives this kind of agent, with its settings, ready to be fitted."""
+    _check_part(agent, "agent", AGENTS)
+    name = next((name for name, kind in AGENTS.items() if kind is type(agent)), None)
+    if name is None:
+        raise TetherError(
+            f"{type(agent).__name__} is of no registered kind; tether.register_agent makes it known, or choose a bonus"
+        )
+    return make_config("", agent=name).bonus
 
 
 def train(

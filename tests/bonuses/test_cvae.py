@@ -85,24 +85,31 @@ def test_many_draws_charge_for_the_error_alone_where_the_decoder_hears_nothing()
     bound = score_of(CVAE(measure="bound", **settings), state, OBSERVATION, action, jax.random.key(0))
     # The KL is 0.5^2 / 2 nats, and a nat weighs 0.5.
     np.testing.assert_allclose(bound, [4.25 + 0.0625, 1.25 + 0.0625], rtol=1e-5)
-    many = score_of(CVAE(measure="importance", draws=20_000, **settings), state, OBSERVATION, action, jax.random.key(0))
+    many = score_of(CVAE(measure="bound", draws=20_000, **settings), state, OBSERVATION, action, jax.random.key(0))
     np.testing.assert_allclose(many, [4.25, 1.25], atol=0.01)  # a sixth of what the bound adds
 
 
-def test_one_draw_is_the_bound_with_the_drawn_ratio_for_the_kl():
-    state, key, one = networks((0.3, -0.2), decoder_gain=0.4), jax.random.key(5), CVAE(measure="importance", draws=1, elbo="sum")
-    noise = np.asarray(jax.random.normal(jax.random.clone(key), (1, 2, 2)))[0]
+def test_two_draws_by_hand():
+    state, key = networks((0.3, -0.2), decoder_gain=0.4), jax.random.key(5)
+    noise = np.asarray(jax.random.normal(jax.random.clone(key), (2, 2, 2)))
     mean, std = np.array([[1.5, 0.0], [3.5, 0.0]]), np.exp([0.3, -0.2])
     latent = mean + std * noise
-    error = np.sum((np.asarray(ACTION) - np.array([0.0, 2.0]) - np.array([1.0, 2.0]) * np.tanh(0.4 * latent)) ** 2, axis=1)
-    ratio = np.sum(0.5 * (latent**2 - noise**2) - np.log(std), axis=1)
-    found = score_of(one, state, OBSERVATION, ACTION, key)
-    np.testing.assert_allclose(found, np.maximum(error + 0.5 * ratio, 0.0), rtol=1e-4)
+    error = np.sum((np.asarray(ACTION) - np.array([0.0, 2.0]) - np.array([1.0, 2.0]) * np.tanh(0.4 * latent)) ** 2, axis=-1)
+    found = score_of(CVAE(draws=2), state, OBSERVATION, ACTION, jax.random.clone(key))
+    np.testing.assert_allclose(found, error.mean(axis=0), rtol=1e-4)
+    # With sums and a weight of 0.5, a nat weighs 0.5: the error counts twice in the exponent.
+    ratio = np.exp(-2.0 * error) * np.exp(-np.sum(0.5 * (latent**2 - noise**2) - np.log(std), axis=-1))
+    found = score_of(CVAE(measure="bound", draws=2, elbo="sum"), state, OBSERVATION, ACTION, key)
+    np.testing.assert_allclose(found, np.maximum(-0.5 * np.log(ratio.mean(axis=0)), 0.0), rtol=1e-4)
 
 
-def test_without_draws_the_importance_weighted_bound_is_the_bound():
-    steady = CVAE(measure="importance").without_chance()
-    assert (steady.measure, steady.latent) == ("bound", "mean")
+def test_without_chance_nothing_is_drawn():
+    state = networks((0.3, -0.2), decoder_gain=0.4)
+    scores = [
+        score_of(CVAE(measure="bound", draws=draws).without_chance(), state, OBSERVATION, ACTION, jax.random.key(seed))
+        for draws, seed in ((1, 0), (7, 1))
+    ]
+    np.testing.assert_array_equal(*scores)
 
 
 NOISE = jnp.array([0.01, 0.04])  # squared half ranges, which are 1 and 2: variances of 0.01 and 0.16

@@ -11,8 +11,8 @@ Settled where the paper is silent (SPEC section 3):
 Beyond the paper:
 - `measure = "bound"` adds the encoder's KL, weighed as in the loss: the negative bound itself. The error alone is blind along the
   latent: where the encoder tells the decoder which action it was shown, many are reconstructed. With the KL, telling costs.
-- `measure = "importance"` is the importance-weighted bound (Burda et al. 2016) over `draws` latents: tighter, and with many it
-  charges for what the model holds unlikely alone, not for what the encoder misses.
+- several `draws` of the latent give the mean error, or the importance-weighted bound (Burda et al. 2016): tighter, and with many
+  it charges for what the model holds unlikely alone, not for what the encoder misses.
 - `elbo = "calibrated"` weighs the error by the decoder's own noise, the mean squared error of each action so far: with a
   `kl_weight` of 1 the bound is one on a log-likelihood (sigma-VAE, Rybkin et al. 2021), and the bonus is in nats. With a fixed
   weight a rough copy is good enough, also of actions between recorded ones (docs/bonuses/cvae.md).
@@ -92,10 +92,8 @@ class CVAE:
     kl_weight: Amount = 0.5  # the paper's eta
     learning_rate: Amount = 1e-4
     elbo: Literal["mean", "sum", "calibrated"] = "mean"  # over dimensions, of error and KL; or sums with the decoder's own noise
-    measure: Literal["reconstruction", "bound", "importance"] = (
-        "reconstruction"  # the error, with the KL the bound, or a tighter one
-    )
-    draws: Size = 10  # of the latent, where the measure is importance
+    measure: Literal["reconstruction", "bound"] = "reconstruction"  # the bonus: the squared error, or with the KL the whole bound
+    draws: Size = 1  # of the latent when scoring; of several, the mean error or the importance-weighted bound
     reduction: Literal["sum", "mean"] = "sum"  # the bonus as sum or mean over action dimensions
     latent: Literal["sample", "mean"] = "sample"  # when scoring: sample or mean
     normalise_observations: bool = False  # by the data's moments, inside encoder and decoder
@@ -132,8 +130,8 @@ class CVAE:
 
     def novelty(self, state: CVAENetworks, observation: jax.Array, action: jax.Array, key: Key) -> jax.Array:
         mean, log_std = state.encode(observation, action)
-        if self.measure == "importance" and self.latent == "sample":
-            return self._importance_weighted(state, observation, action, mean, log_std, key)
+        if self.draws > 1 and self.latent == "sample":
+            return self._of_several(state, observation, action, mean, log_std, key)
         latent = mean if self.latent == "mean" else mean + jnp.exp(log_std) * jax.random.normal(key, mean.shape)
         value = self._error(state, observation, action, latent)
         if self.measure == "reconstruction":
@@ -150,26 +148,22 @@ class CVAE:
         unit = (actions if self.reduction == "sum" else 1.0) * (1.0 if self.elbo == "mean" else latents / actions)
         return self.kl_weight * unit / latents
 
-    def _importance_weighted(
+    def _of_several(
         self, state: CVAENetworks, observation: jax.Array, action: jax.Array, mean: jax.Array, log_std: jax.Array, key: Key
     ) -> jax.Array:
-        """`-log mean_k exp(-error_k) p(z_k) / q(z_k)` in nats, in the unit of the error. It is at least 0 with enough draws."""
+        """The mean error; or `-log mean_k exp(-error_k) p(z_k) / q(z_k)` in nats, in the error's unit, not below 0."""
+        noise = jax.random.normal(key, (self.draws, *mean.shape))
+        latent = mean[None] + jnp.exp(log_std)[None] * noise
+        error = jax.vmap(lambda latent: self._error(state, observation, action, latent))(latent)
+        if self.measure == "reconstruction":
+            return jnp.mean(error, axis=0)
+        told = jnp.sum(0.5 * (jnp.square(latent) - jnp.square(noise)) - log_std[None], axis=-1)  # log q - log p
         nat = max(self._nat(action, mean), 1e-12)
-
-        def one(noise: jax.Array) -> jax.Array:
-            latent = mean + jnp.exp(log_std) * noise
-            told = jnp.sum(0.5 * (jnp.square(latent) - jnp.square(noise)) - log_std, axis=-1)  # log q - log p
-            return self._error(state, observation, action, latent) / nat + told
-
-        nats = jax.vmap(one)(jax.random.normal(key, (self.draws, *mean.shape)))
-        return nat * jnp.maximum(jnp.log(float(self.draws)) - jax.nn.logsumexp(-nats, axis=0), 0.0)
+        return nat * jnp.maximum(jnp.log(float(self.draws)) - jax.nn.logsumexp(-(error / nat + told), axis=0), 0.0)
 
     def without_chance(self) -> CVAE:
-        """By the latent's mean: the middle of what would be drawn, and the decoder was fitted around it.
-
-        Without draws, the bound is what there is of the importance-weighted one.
-        """
-        return replace(self, latent="mean", measure="bound" if self.measure == "importance" else self.measure)
+        """By the latent's mean: the middle of what would be drawn, and the decoder was fitted around it."""
+        return replace(self, latent="mean")
 
     def sample(self, state: CVAENetworks, observation: jax.Array, key: Key) -> jax.Array:
         """Actions that the data might have here, `(B, A)`: decoded from latents of the prior, clipped as BCQ does."""
