@@ -183,11 +183,12 @@ def test_targets_and_average_move_by_their_shares_toward_the_new_weights(updated
 
 def test_the_critics_targets_can_move_at_every_critic_step():
     agent = replace(AGENT, targets_each_step=True)
-    batches = Batch(*(column[::-1] for column in BOTH))  # the second batch has only terminated rows, so it comes first
+    one = FIRST._replace(terminated=jnp.array([0.0, 1.0, 1.0]))  # only the first row looks at Qbar
+    batches = Batch(*(jnp.stack(columns) for columns in zip(SECOND, one, strict=True)))
     after, metrics = jax.jit(lambda state, key: agent.update(state, batches, key, penalty))(state(), jax.random.key(0))
-    # After the first step Qbar_1 = 1.75 s + a, Qbar_2 = 0.75 s + 1.5 a + 25. With a' = 2:
-    # s' = 3: least 7.25, less 0.5 * 6: y = 1 + 0.5 * 4.25;  s' = 1: least 3.75, less 0.5 * 2: y = 10 + 0.5 * 2.75;  5.
-    assert float(metrics["critic/target"]) == pytest.approx((6 + 6 + 6 + 3.125 + 11.375 + 5) / 6, rel=1e-4)
+    # After the first step Qbar_1 = 1.75 s + a, Qbar_2 = 0.75 s + 1.5 a + 25. At s' = 3, a' = 2 the least is 7.25, where it was 7;
+    # less 0.5 * 6: y = 1 + 0.5 * 4.25.
+    assert float(metrics["critic/target"]) == pytest.approx((6 + 6 + 6 + 3.125 + 10 + 5) / 6, rel=1e-4)
     # Twice a quarter: 0.5625 of what they were.
     np.testing.assert_allclose(after.target_critics.each[0].weights[0][:, 0], [0.5625 * 2 + 0.4375 * 1, 1.0], atol=1e-4)
 
