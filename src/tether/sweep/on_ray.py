@@ -244,6 +244,8 @@ def start_here(ray: Any, options: dict[str, Any], say: Callable[[str], None]) ->
     setting for more (2.60). So it is tried again.
     """
     os.environ.setdefault("RAY_gcs_server_port_wait_time_s", "120")  # the one wait that can be longer
+    # When the head is killed, the process of a run shall save as it does without Ray. Ray would kill it with its actor.
+    os.environ.setdefault("RAY_kill_child_processes_on_worker_exit", "false")
     options = options | {"address": "local", "num_cpus": len(available_cores()), "include_dashboard": False}
     before = _children()
     for number in range(1, TRIES + 1):
