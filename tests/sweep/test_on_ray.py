@@ -25,7 +25,7 @@ from tether.config import to_json
 from tether.cores import available_cores, claimed
 from tether.errors import TetherError
 from tether.runs.reading import find_runs
-from tether.sweep.on_ray import RayWorker, Runner, check_reachable, passed_on, room
+from tether.sweep.on_ray import RayWorker, Runner, check_reachable, connected, passed_on, room
 from tether.sweep.records import last_step
 
 
@@ -178,6 +178,87 @@ def test_without_the_package_it_says_how_to_get_it(
     assert "needs the package ray; pip install 'tether-rl[ray]' brings it" in capsys.readouterr().err
 
 
+class RayThatIsSlow:
+    """As much of Ray as its start needs: the first `failures` fail as on a busy machine, and leave a process behind."""
+
+    def __init__(self, failures: int, error: type[Exception] = Exception) -> None:
+        self.left, self.error = failures, error
+        self.inits: list[dict[str, Any]] = []
+        self.processes: list[subprocess.Popen[bytes]] = []
+
+    def init(self, **options: Any) -> None:
+        self.inits.append(options)
+        if self.left:
+            self.left -= 1
+            self.processes.append(subprocess.Popen(["sleep", "600"]))
+            raise self.error("The current node timed out during startup.\nMore.")
+
+    def shutdown(self) -> None:
+        pass
+
+    def nodes(self) -> list[dict[str, Any]]:
+        return [{"Alive": True, "Resources": {"CPU": 2.0}}]
+
+
+@pytest.fixture
+def rays_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that those which a start sets are gone after the test."""
+    for name in ("RAY_USAGE_STATS_ENABLED", "RAY_gcs_server_port_wait_time_s", "RAY_kill_child_processes_on_worker_exit"):
+        monkeypatch.setenv(name, os.environ.get(name, ""))
+        monkeypatch.delenv(name)
+
+
+@pytest.mark.usefixtures("rays_settings")
+def test_a_ray_that_starts_too_slowly_is_started_again_and_nothing_of_it_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    ray, said = RayThatIsSlow(2), []
+    monkeypatch.setitem(sys.modules, "ray", ray)
+    with connected(None, tmp_path, say=said.append) as backend:
+        assert str(backend) == "Ray with room for 2 workers of 1 thread each"
+    # One of our own, also where this machine belongs to a cluster: Ray would take that one, and then refuse to be told of cores.
+    assert [options["address"] for options in ray.inits] == ["local"] * 3
+    assert said == [
+        f"Ray did not start: Exception: The current node timed out during startup. Try {number} of 3" for number in (2, 3)
+    ]
+    assert [process.wait(PATIENCE) for process in ray.processes] == [-signal.SIGTERM] * 2
+
+
+@pytest.mark.usefixtures("rays_settings")
+@pytest.mark.parametrize(
+    ("error", "tries", "told"),
+    [
+        (Exception, 3, ("Ray did not start on this machine, tried 3 times: Exception: ", "leave out --backend ray")),
+        (OSError, 1, ("Ray cannot be started on this machine: OSError: ",)),
+    ],
+)
+def test_a_ray_that_never_starts_is_an_error_that_says_what_would_do(
+    error: type[Exception],
+    tries: int,
+    told: tuple[str, ...],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+):
+    ray = RayThatIsSlow(9, error)
+    monkeypatch.setitem(sys.modules, "ray", ray)
+    (tmp_path / "plan.toml").write_text(f'out = "{tmp_path}/runs"\ndatasets = ["halfcheetah-medium-tether"]\n')
+    assert cli.main(["sweep", str(tmp_path / "plan.toml"), "--backend", "ray"]) == 2
+    err = capsys.readouterr().err
+    assert all(words in err for words in told)
+    assert len(ray.inits) == tries
+    assert all(process.wait(PATIENCE) for process in ray.processes)
+    assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.usefixtures("rays_settings")
+def test_a_cluster_that_does_not_let_us_in_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    ray = RayThatIsSlow(1)
+    monkeypatch.setitem(sys.modules, "ray", ray)
+    with pytest.raises(TetherError, match=r"^no Ray cluster at auto that lets us in: .* takes RAY_AUTH_MODE=token"):
+        connected("auto", tmp_path).__enter__()
+    ray.processes[0].kill()
+    ray.processes[0].wait()
+
+
 # A real cluster
 
 
@@ -276,3 +357,32 @@ def test_rays_own_cores_of_this_machine_and_ctrl_c(pendulum_file: Path, tmp_path
     assert "interrupted: 1 runs save their state; the same command goes on from there\n" in out
     wait_for(lambda: not workers_in(tmp_path))
     assert last_step(folder) == int(storage.read_tensors(folder / "checkpoint.safetensors")[1]["step"])
+
+
+LATE = """import pathlib, sys, time
+first = pathlib.Path(__file__).with_name("first")
+if any(word.endswith("runtime_env/agent/main.py") for word in sys.orig_argv) and first.exists():
+    first.unlink()
+    time.sleep(60)
+"""
+START = """import pathlib
+from tether.sweep.on_ray import connected
+with connected(None, pathlib.Path.cwd()) as backend:
+    print(backend)
+"""
+
+
+@pytest.mark.slow
+def test_rays_own_processes_come_too_late_and_it_is_started_again(tmp_path: Path):
+    needs_ray()
+    (tmp_path / "sitecustomize.py").write_text(LATE)  # Python reads it whenever it starts
+    (tmp_path / "first").touch()
+    path = os.pathsep.join([str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])])
+    command = [sys.executable, "-W", "ignore", "-c", START]
+    done = subprocess.run(command, env=os.environ | {"PYTHONPATH": path}, capture_output=True, text=True, timeout=3 * PATIENCE)
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert lines[0].startswith("Ray did not start: Exception: The current node timed out during startup.")
+    assert lines[0].endswith(" Try 2 of 3")
+    assert lines[-1].startswith("Ray with room for ")
+    assert not (tmp_path / "first").exists()

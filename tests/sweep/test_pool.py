@@ -11,6 +11,7 @@ import pytest
 from scripted import DONE, TWO, planned, scripted
 
 from tether import storage
+from tether.locks import is_held
 from tether.sweep import head, pool
 from tether.sweep.expansion import PlannedRun
 from tether.sweep.pool import Pool
@@ -75,17 +76,26 @@ def test_a_folder_that_another_process_holds_is_waited_for(tmp_path: Path, proce
 
     def hold() -> None:
         with storage.exclusive(first.folder):
-            free.wait(10)
+            free.wait(300)
+
+    said: list[str] = []
+
+    def say(line: str) -> None:
+        said.append(line)
+        if line.startswith(f"done     {second.name}"):
+            free.set()
 
     holder = threading.Thread(target=hold)
     holder.start()
-    while not (first.folder / ".lock").exists():
+    while not is_held(first.folder):
         time.sleep(0.01)
-    threading.Timer(1.0, free.set).start()
-    said, _ = carry_out([first, second], tmp_path)
-    holder.join()
-    assert [line.split("/")[-2] for line in said if line.startswith("started")] == ["free", "held"]
-    assert free.is_set()
+    try:
+        Pool(Records(tmp_path / "runs"), Processes(TWO), StopRequest(), say, show=False).carry_out([first, second], "test")
+    finally:
+        free.set()
+        holder.join()
+    words = [(line.split()[0], line.split(" in ")[0].split("/")[-2]) for line in said]
+    assert words == [("started", "free"), ("done", "free"), ("started", "held"), ("done", "held")]
 
 
 def test_each_worker_has_its_own_cores(tmp_path: Path, processes: dict[str, str]):

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 from pendulum import snapshot
-from test_losing_nothing import PATIENCE, started, statuses, wait_for, workers_in, write_plan
-from test_on_ray import needs_ray
+from test_losing_nothing import PATIENCE, kill, started, statuses, wait_for, workers_in, write_plan
+from test_on_ray import needs_ray, simulated
 
 from tether import cli, storage
 from tether.runs import checkpoint
@@ -32,6 +32,41 @@ def spoil(path: Path) -> None:
     storage.write_tensors(path, tensors | spoilt, metadata)
 
 
+def halted(folders: list[Path], least: int) -> tuple[int, int]:
+    """The process of these runs, stopped where all have a checkpoint of one step, and that step.
+
+    Their checkpoints are written one after the other. Whoever kills without a look may leave them apart, and then they are no
+    longer one program: rightly so, and not what is tested here.
+    """
+
+    def at_one_step() -> tuple[int, int] | None:
+        pid = workers_in(folders[0].parent).get(str(folders[0]))
+        if pid is None or min(map(last_step, folders)) < least:
+            return None
+        os.kill(pid, signal.SIGSTOP)
+        wait_for(lambda: all(state == "T" for state in thread_states(pid)))
+        steps = {checkpoint.step_in(folder) for folder in folders}
+        if len(steps) == 1 and min(steps) >= least:
+            return pid, min(steps)
+        os.kill(pid, signal.SIGCONT)
+        return None
+
+    found: tuple[int, int] = wait_for(at_one_step)
+    return found
+
+
+def thread_states(pid: int) -> list[str]:
+    places = Path(f"/proc/{pid}/task").glob("*/stat")
+    return [place.read_text().rpartition(")")[2].split()[0] for place in places]
+
+
+def saved_at_one_step(folders: list[Path]) -> int:
+    """The step up to which all was saved, of each."""
+    (step,) = {checkpoint.step_in(folder) for folder in folders}
+    assert [last_step(folder) for folder in folders] == [step] * len(folders)
+    return step
+
+
 def test_a_killed_worker_a_killed_head_a_run_that_diverges_and_ctrl_c(
     pendulum_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ):
@@ -44,17 +79,12 @@ def test_a_killed_worker_a_killed_head_a_run_that_diverges_and_ctrl_c(
     folders = [tmp_path / "runs" / PLACE / f"s{seed}" for seed in (0, 1, 2)]
     command = ("--workers", "2", "--together", "3")
     with started(plan, *command) as (head, said):
-        # Not while the checkpoints are written one after the other: then they would stand at different steps.
-        wait_for(lambda: (step := last_step(folders[2])) > 10_000 and 1_000 <= step % 10_000 <= 6_000, head)
-        assert len({*workers_in(tmp_path).values()}) == 1  # one process for the three
-        os.kill(workers_in(tmp_path)[str(folders[0])], signal.SIGKILL)
+        pid, step = halted(folders, 10_000)
+        assert {*workers_in(tmp_path).values()} == {pid}  # one process for the three
+        kill(pid, tmp_path)
         killed_at = max(map(last_step, folders))
-        wait_for(lambda: "started again" in said.read_text(), head)
+        wait_for(lambda: f"started  {PLACE}/s0, s1, s2 as one program, from step {step:,}\n" in said.read_text(), head)
         assert f"killed   {PLACE}/s0, s1, s2, by SIGKILL; they are started again\n" in said.read_text()
-        wait_for(lambda: said.read_text().count(f"started  {PLACE}/s0, s1, s2 as one program") == 2, head)
-        saved = [checkpoint.step_in(folder) for folder in folders]
-        assert saved[0] >= 10_000
-        assert len({*saved}) == 1
         wait_for(lambda: min(map(last_step, folders)) > killed_at + 200, head)  # lines past the checkpoint were there before
         lines = statuses(plan, capsys)
         assert lines[0].startswith(f"running  {PLACE}/s0: step ")
@@ -62,8 +92,7 @@ def test_a_killed_worker_a_killed_head_a_run_that_diverges_and_ctrl_c(
         assert "plan: 3 running; running" in lines
         head.kill()
     wait_for(lambda: not workers_in(tmp_path))  # it takes its workers along, as by Ctrl-C: all is saved, at one step
-    (step,) = {checkpoint.step_in(folder) for folder in folders}
-    assert [last_step(folder) for folder in folders] == [step] * 3
+    step = saved_at_one_step(folders)
 
     # The same command goes on. One diverges: it has failed, known at once, and the other two go on.
     spoil(folders[1] / checkpoint.NAME)
@@ -71,7 +100,8 @@ def test_a_killed_worker_a_killed_head_a_run_that_diverges_and_ctrl_c(
         wait_for(lambda: f"failed   {PLACE}/s1: " in said.read_text(), head)
         assert f"started  {PLACE}/s0, s1, s2 as one program, from step {step:,}\n" in said.read_text()
         wait_for(lambda: last_step(folders[0]) > step + 200, head)
-        lines = statuses(plan, capsys)
+        # The head says first what has failed, and then, a moment later, who is still at work.
+        lines = wait_for(lambda: "plan: 2 running, 1 failed; running" in (found := statuses(plan, capsys)) and found, head)
         assert lines[0].endswith(" of 10,000,000, as one program with s2")
         assert lines[2].startswith(f"failed   {PLACE}/s1: ")
         assert f"(run s1); last good checkpoint: step {step}" in lines[2]
@@ -104,16 +134,63 @@ def test_what_is_finished_is_left_and_the_rest_is_one_program(
     assert all(result["score"] for result in results.values())
 
 
-def test_the_same_on_ray(pendulum_file: Path, tmp_path: Path):
+def test_the_same_on_ray(pendulum_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     needs_ray()
+    long: dict[str, Any] = {"training__steps": 50_000, "training__checkpoint_every": 1000, "training__evaluate_every": 50_000}
+    assert cli.main(["sweep", str(write_plan(tmp_path, pendulum_file, "[2]", CLONING, **long)), "--workers", "1"]) == 0
+    finished = tmp_path / "runs" / PLACE / "s2"
+    before = snapshot(finished)
+    plan = write_plan(tmp_path, pendulum_file, "[0, 1, 2]", CLONING, **long)
+    folders = [tmp_path / "runs" / PLACE / f"s{seed}" for seed in (0, 1)]
+    command = ("--backend", "ray", "--workers", "1", "--together", "2")
+    with started(plan, *command) as (head, said):
+        wait_for(lambda: folders[1].exists(), head)
+        pid, step = halted(folders, 1000)
+        kill(pid, tmp_path)
+        killed_at = max(map(last_step, folders))
+        wait_for(lambda: f"started  {PLACE}/s0, s1 as one program, from step {step:,}\n" in said.read_text(), head)
+        assert f"started  {PLACE}/s0, s1 as one program\n" in said.read_text()
+        assert f"killed   {PLACE}/s0, s1, by SIGKILL; they are started again\n" in said.read_text()
+        wait_for(lambda: min(map(last_step, folders)) > killed_at + 200, head)
+        assert "plan: 1 done, 2 running; running" in statuses(plan, capsys)
+        head.kill()
+    wait_for(lambda: not workers_in(tmp_path))  # all is saved, as without Ray, and at one step
+    step = saved_at_one_step(folders)
+    with started(plan, *command) as (head, said):
+        wait_for(lambda: last_step(folders[0]) > step, head)
+        head.send_signal(signal.SIGINT)
+        head.wait(timeout=PATIENCE)
+    assert head.returncode == 130, said.read_text()
+    assert "interrupted: 2 runs save their state; the same command goes on from there\n" in said.read_text()
+    assert "Traceback" not in said.read_text()
+    step = saved_at_one_step(folders)
+    with started(plan, *command) as (head, said):
+        head.wait(timeout=5 * PATIENCE)
+    assert head.returncode == 0, said.read_text()
+    assert f"started  {PLACE}/s0, s1 as one program, from step {step:,}\n" in said.read_text()
+    results = [json.loads((folder / "result.json").read_text()) for folder in folders]
+    assert [result["together"] for result in results] == [[{"from_step": 0, "seeds": [0, 1]}]] * 2
+    assert [result["resumed_from_step"] for result in results] == [step] * 2
+    assert snapshot(finished) == before  # what is finished is never made again
+
+
+def test_a_machine_of_a_cluster_goes_and_its_program_is_started_on_another(pendulum_file: Path, tmp_path: Path):
     plan = write_plan(tmp_path, pendulum_file, "[0, 1]", CLONING, training__steps=20_000, training__evaluate_every=20_000)
     folders = [tmp_path / "runs" / PLACE / f"s{seed}" for seed in (0, 1)]
-    with started(plan, "--backend", "ray", "--workers", "1", "--together", "2") as (head, said):
-        wait_for(lambda: last_step(folders[0]) >= 200, head)
-        os.kill(workers_in(tmp_path)[str(folders[0])], signal.SIGKILL)
+    with simulated(1) as (address, tell), started(plan, "--address", address, "--together", "2") as (head, said):
+        wait_for(lambda: folders[1].exists(), head)
+        pid, step = halted(folders, 200)
+        tell("add")
+        tell("remove")  # the one with the program
+        wait_for(lambda: "lost     " in said.read_text(), head)
+        if pid in workers_in(tmp_path).values():
+            kill(pid, tmp_path)  # a machine that is gone has no processes; Ray may have left this one, which is halted
         head.wait(timeout=5 * PATIENCE)
     out = said.read_text()
     assert head.returncode == 0, out
-    assert f"started  {PLACE}/s0, s1 as one program\n" in out
-    assert "by SIGKILL; they are started again\n" in out
-    assert all((folder / "result.json").exists() for folder in folders)
+    assert any(
+        line.startswith(f"lost     {PLACE}/s0, s1, ") and line.endswith("; they are started again") for line in out.splitlines()
+    )
+    assert f"started  {PLACE}/s0, s1 as one program, from step {step:,}\n" in out
+    results = [json.loads((folder / "result.json").read_text()) for folder in folders]
+    assert [result["resumed_from_step"] for result in results] == [step] * 2

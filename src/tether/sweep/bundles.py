@@ -35,11 +35,11 @@ def bundle_with(first: PlannedRun, queue: Sequence[PlannedRun], most: int) -> Bu
 
     They stand at one step, too. A run whose checkpoint cannot be read is alone: it will say what is wrong with it.
     """
-    found, step = [first], _step(first) if most > 1 else None
+    found, step = [first], step_of(first) if most > 1 else None
     for run in queue if step is not None else ():
         if len(found) == most:
             break
-        if run.folder != first.folder and _are_alike(run, first) and _step(run) == step:
+        if run.folder != first.folder and _are_alike(run, first) and step_of(run) == step:
             found.append(run)
     return Bundle(tuple(found))
 
@@ -62,8 +62,8 @@ def _are_alike(run: PlannedRun, other: PlannedRun) -> bool:
     return same_place and replace(run.config, seed=other.config.seed) == other.config
 
 
-def _step(run: PlannedRun) -> int | None:
-    """That it goes on from; None where that is not known."""
+def step_of(run: PlannedRun) -> int | None:
+    """That it goes on from; None where that is not known, 0 where it has not begun."""
     try:
         return checkpoint.step_in(run.folder)
     except TetherError:

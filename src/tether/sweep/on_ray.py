@@ -11,11 +11,12 @@ from __future__ import annotations
 import json
 import logging
 import os
+import signal
 import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from importlib.metadata import version
 from pathlib import Path
@@ -31,6 +32,7 @@ from tether.sweep.workers import Ended, Worker, job_of, opened
 PACKAGE = "tether sweep --backend ray needs the package ray; pip install 'tether-rl[ray]' brings it"
 PASSED_ON = ("JAX_", "TETHER_", "WANDB_MODE", "XLA_")  # variables of the head that its workers have too
 SECONDS_BETWEEN_COUNTS = 1.0
+TRIES = 3  # to start Ray on this machine
 
 
 class Runner:
@@ -201,6 +203,7 @@ def connected(
     gpus: float = 0.0,
     most: int | None = None,
     wandb: str | None = None,
+    say: Callable[[str], None] = print,
 ) -> Iterator[OnRay]:
     """A cluster by its address (`auto`: the one that this machine belongs to), or one of this machine's cores alone."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is sent anywhere unless asked
@@ -213,14 +216,16 @@ def connected(
         raise TetherError(f"--threads is {threads}, --gpus {gpus:g}, --workers {most}; a run has a thread at least")
     options: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
     if address is None:
-        options |= {"num_cpus": len(available_cores()), "include_dashboard": False}
+        start_here(ray, options, say)
     else:
         check_reachable(address)
-        options["address"] = address
-    try:
-        ray.init(**options)
-    except (ConnectionError, ValueError, RuntimeError) as error:
-        raise TetherError(f"no Ray cluster at {address or 'this machine'}: {_first_line(error)}") from error
+        try:
+            ray.init(address=address, **options)
+        except Exception as error:  # some of Ray's are of no class of their own
+            raise TetherError(
+                f"no Ray cluster at {address} that lets us in: {_first_line(error)}; one that wants a token, as "
+                "`ray start` may make it, takes RAY_AUTH_MODE=token in the environment"
+            ) from error
     try:
         backend = OnRay(ray, records, threads, gpus, most, wandb)
         if not backend.workers:
@@ -230,6 +235,46 @@ def connected(
         yield backend
     finally:
         ray.shutdown()
+
+
+def start_here(ray: Any, options: dict[str, Any], say: Callable[[str], None]) -> None:
+    """Start Ray on this machine's cores, whatever cluster is there already.
+
+    Where the machine is busy this fails now and then: Ray gives its own processes 15 and 30 seconds to begin, and ray.init has no
+    setting for more (2.60). So it is tried again.
+    """
+    os.environ.setdefault("RAY_gcs_server_port_wait_time_s", "120")  # the one wait that can be longer
+    # When the head is killed, the process of a run shall save as it does without Ray. Ray would kill it with its actor.
+    os.environ.setdefault("RAY_kill_child_processes_on_worker_exit", "false")
+    options = options | {"address": "local", "num_cpus": len(available_cores()), "include_dashboard": False}
+    before = _children()
+    for number in range(1, TRIES + 1):
+        try:
+            ray.init(**options)
+            return
+        except Exception as error:  # a bare Exception is what Ray raises when it has waited long enough
+            ray.shutdown()
+            for child in _children() - before:  # Ray would leave them until this process ends, and they are in the way
+                with suppress(ProcessLookupError):
+                    os.kill(child, signal.SIGTERM)
+            reason = _first_line(error)
+            if isinstance(error, OSError | ValueError):  # such as a full disk: it would be the same again
+                raise TetherError(f"Ray cannot be started on this machine: {reason}") from error
+            if number == TRIES:
+                raise TetherError(
+                    f"Ray did not start on this machine, tried {TRIES} times: {reason} The usual reason is a busy machine. "
+                    "Try again later, or leave out --backend ray: processes on this machine need no Ray (docs/scale.md says more)"
+                ) from error
+            say(f"Ray did not start: {reason} Try {number + 1} of {TRIES}")
+
+
+def _children() -> set[int]:
+    """Processes that this one has started, where the system tells."""
+    found: set[int] = set()
+    for place in Path("/proc/self/task").glob("*/children"):
+        with suppress(OSError):  # of a thread that has just ended
+            found.update(map(int, place.read_text().split()))
+    return found
 
 
 def check_reachable(address: str, seconds: float = 5.0) -> None:

@@ -18,7 +18,7 @@ from typing import Any
 from tether.locks import is_held
 from tether.progress import Bar, progress
 from tether.sweep import worker
-from tether.sweep.bundles import Bundle, bundle_with
+from tether.sweep.bundles import Bundle, bundle_with, step_of
 from tether.sweep.expansion import PlannedRun
 from tether.sweep.records import Records, last_step
 from tether.sweep.workers import Backend, Ended, Worker
@@ -112,7 +112,7 @@ class Pool:
         log = self._records.log(bundle.log_name)
         worker = self._backend.start(bundle, slot, log)
         self._working.append(_Working(bundle, slot, worker, log, time.monotonic(), [*bundle.runs]))
-        step = last_step(bundle.runs[0].folder)
+        step = step_of(bundle.runs[0])  # lines of training may be past it
         as_one = " as one program" if len(bundle.runs) > 1 else ""
         self._say(f"started  {bundle.name}{as_one}" + (f", from step {step:,}" if step else ""))
 
