@@ -240,7 +240,7 @@ def test_a_ray_that_never_starts_is_an_error_that_says_what_would_do(
 ):
     ray = RayThatIsSlow(9, error)
     monkeypatch.setitem(sys.modules, "ray", ray)
-    (tmp_path / "plan.toml").write_text(f'out = "{tmp_path}/runs"\ndatasets = ["halfcheetah-medium-tether"]\n')
+    (tmp_path / "plan.toml").write_text(f'out = "{tmp_path}/runs"\ndatasets = ["halfcheetah-mixed-tether"]\n')
     assert cli.main(["sweep", str(tmp_path / "plan.toml"), "--backend", "ray"]) == 2
     err = capsys.readouterr().err
     assert all(words in err for words in told)

@@ -124,4 +124,4 @@ def test_weights_that_were_chosen_on_other_tasks_are_said_once(tmp_path: Path, p
     assert [bool(run.guessed) for run in sweep.runs] == [False, False, True, False]  # by dataset, then by variant
     head.carry_out(sweep, Processes(TWO), said.append, show=False)
     (line,) = (line for line in said if "chosen on locomotion" in line)
-    assert line.startswith("pendulum: agent.bonus_weight_actor 0.1 and agent.bonus_weight_critic 0, chosen on locomotion;")
+    assert line.startswith("pendulum: agent.bonus_weight_actor 0.003, chosen on locomotion;")
