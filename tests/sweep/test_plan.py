@@ -170,13 +170,14 @@ def test_the_proof_has_its_rows_seeds_and_lengths():
     }
     assert {run.data.name for run in runs} == every
     counts = Counter(run.variant for run in runs)
-    assert [counts.pop(name) for name in ("tethered", "cloning", "td3-bc")] == [11 * 3] * 3
-    assert [counts.pop(name) for name in ("best-tenth", "iql", "rebrac", "td3-density", "paper")] == [4 * 3] * 5
+    assert [counts.pop(name) for name in ("tethered", "cloning", "best-tenth", "td3-bc")] == [11 * 3] * 4
+    assert [counts.pop(name) for name in ("iql", "rebrac", "td3-density", "paper")] == [4 * 3] * 4
     assert counts == {"long": 2}
     lengths = {(run.variant, run.config.training.steps) for run in runs}
     assert {("tethered", 60_000), ("cloning", 20_000), ("best-tenth", 20_000), ("long", 300_000)} <= lengths
     assert [run.config.seed for run in runs] == sorted(run.config.seed for run in runs)  # one seed of all, then the next
     assert {setting(run, "agent.best_share") for run in runs if run.variant == "best-tenth"} == {0.1}
+    assert all(run.config.bonus.seed == run.config.seed for run in runs if run.bonus != "none")  # each seed has its own fit
 
 
 def test_the_ablation_changes_one_thing_at_a_time():
