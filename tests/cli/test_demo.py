@@ -25,7 +25,7 @@ def test_all_train_as_long_and_only_td3_may_explode():
 
 
 def test_three_methods_are_trained_and_compared(
-    finished_run: Path, pendulum_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    pendulum_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
     monkeypatch.setattr(demo, "DATASET", str(pendulum_file))
     monkeypatch.setattr(

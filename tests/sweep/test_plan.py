@@ -170,7 +170,7 @@ def test_the_proof_has_its_rows_seeds_and_lengths():
     }
     assert {run.data.name for run in runs} == every
     counts = Counter(run.variant for run in runs)
-    assert [counts.pop(name) for name in ("tethered", "cloning", "best-tenth", "td3-bc")] == [11 * 3] * 4
+    assert [counts.pop(name) for name in ("tethered", "cloning", "best-tenth", "cloning-scaled", "td3-bc")] == [11 * 3] * 5
     assert [counts.pop(name) for name in ("iql", "rebrac", "td3-density", "paper")] == [4 * 3] * 4
     assert counts == {"long": 2}
     lengths = {(run.variant, run.config.training.steps) for run in runs}

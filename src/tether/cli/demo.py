@@ -32,7 +32,7 @@ METHODS = {
 
 
 def demo(out: Path = Path("demo")) -> None:
-    """Train the default agent, TD3 without a bonus and behaviour cloning on the embedded log of three policies, and compare them.
+    """Train the default agent, TD3 without a bonus and cloning on a log of three policies, and compare.
 
     Writes a run folder for each, curves.png and bonus.png. Interrupted, it goes on where it stopped when called again.
 
