@@ -61,6 +61,7 @@ def assert_same(left: Any, right: Any) -> None:
     jax.tree.map(np.testing.assert_array_equal, left, right)
 
 
+@cache
 def program(bonus: Any) -> str:
     """The text of all that the bonus computes: its first state, an epoch of its fit, and scores."""
 

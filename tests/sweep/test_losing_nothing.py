@@ -130,6 +130,7 @@ def test_a_killed_worker_a_diverging_run_a_killed_head_and_ctrl_c_in_one_sweep(
     assert f"waiting  {name}, at step {last_step(usual):,}" in statuses(plan, capsys)
 
 
+@pytest.mark.slow  # the test above goes the same way, for other reasons
 def test_a_full_disk_fails_what_needs_it_and_the_same_command_finishes_later(
     pendulum_file: Path, tmp_path: Path, finished_run: Path, capsys: pytest.CaptureFixture[str]
 ):
