@@ -153,3 +153,9 @@ def test_an_experience_of_each_bonus_travels(tmp_path):
         plain, data = load_without_jax(tmp_path / "two.safetensors"), rows(spec, 400)
         found = plain.familiarity(data.observation, data.action)
         np.testing.assert_allclose(found, made.familiarity(data.observation, data.action), atol=1e-5)
+
+
+def test_several_draws_of_a_latent_are_refused():
+    """They would be one draw here, and another bonus than was trained with."""
+    with pytest.raises(TetherError, match=r"several bonus\.draws; one trained with bonus\.draws=1 it can"):
+        read_bonus({"name": "cvae", "draws": 5}, CHOICES, Tensors({}))

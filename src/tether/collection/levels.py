@@ -26,11 +26,7 @@ Level: TypeAlias = Literal["random", "medium", "medium-replay", "medium-expert",
 
 MEDIUM_SHARE = 1 / 3  # of the reference return: D4RL's "approximately 1/3 the performance of the expert"
 EXPERT_SHARE = 0.9
-MIXED_SHARES = (
-    1 / 4,
-    1 / 2,
-    1.0,
-)  # of the target return, for the policies of a mixed log: a poor one, a middling one, a good one
+MIXED_SHARES = (1 / 4, 1 / 2, 1.0)  # of the target return: a mixed log has a poor policy, a middling one and a good one
 TRANSITIONS = 1_000_000  # as D4RL's locomotion datasets have
 
 

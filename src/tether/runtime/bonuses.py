@@ -48,10 +48,8 @@ class CVAE:
 
     def __init__(self, settings: Mapping[str, Any], spec: Spec, state: Tensors) -> None:
         self.settings = {"reduction": "sum", "measure": "reconstruction", "elbo": "mean", "kl_weight": 0.5, **settings}
-        if self.settings["measure"] == "importance":
-            raise TetherError(
-                "tether.runtime cannot run a CVAE with bonus.measure=importance; measure=bound is the nearest it can"
-            )
+        if self.settings.get("draws", 1) > 1 and self.settings.get("latent", "sample") == "sample":
+            raise TetherError("tether.runtime cannot run a CVAE with several bonus.draws; one trained with bonus.draws=1 it can")
         self.spec = spec
         self.low, self.high = bounds_of(spec)
         shape = spec.observation_shape
