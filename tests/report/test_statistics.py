@@ -11,6 +11,7 @@ import pytest
 from tether import cli
 from tether.errors import TetherError
 from tether.report import statistics
+from tether.report.gathered import group_runs
 from tether.report.statistics import (
     Scores,
     collect_scores,
@@ -19,6 +20,7 @@ from tether.report.statistics import (
     performance_profiles,
     profile_lines,
     statistics_lines,
+    task_lines,
 )
 from tether.runs.reading import Run
 
@@ -42,26 +44,43 @@ def test_scores_are_seeds_by_tasks_and_what_is_not_used_is_said(make_run: Callab
     runs = [make(make_run, "bc", "hopper", seed, 10.0 + seed) for seed in (0, 1, 2)]
     runs += [make(make_run, "bc", "walker", seed, 20.0 + seed) for seed in (0, 1)]
     runs += [make(make_run, "td3", task, 5, value) for task, value in (("hopper", 1.0), ("walker", 2.0), ("pen", 3.0))]
-    scores = collect_scores(runs)
+    scores = collect_scores(group_runs(runs))
     assert scores.tasks == ("hopper", "walker")
     np.testing.assert_array_equal(scores.by_method["bc-none"], [[10.0, 20.0], [11.0, 21.0]])
     np.testing.assert_array_equal(scores.by_method["td3-none"], [[1.0, 2.0]])
     assert scores.left_out == ["pen: not every method has a run on it", "1 runs of bc-none: some tasks have 2 seeds only"]
-    assert collect_scores(runs, "last_ten").by_method["td3-none"].tolist() == [[0.1, 0.2]]
+    assert collect_scores(group_runs(runs), "last_ten").by_method["td3-none"].tolist() == [[0.1, 0.2]]
 
 
 def test_what_cannot_be_compared_is_refused(make_run: Callable[..., Run]):
     hopper, walker = (make(make_run, "bc", task, 0, 1.0, "return") for task in ("hopper", "walker"))
     with pytest.raises(TetherError, match=r"^returns of different tasks have no common mean; .* need normalised scores$"):
-        collect_scores([hopper, walker])
-    assert collect_scores([hopper]).tasks == ("hopper",)  # of one task, returns do
+        collect_scores(group_runs([hopper, walker]))
+    assert collect_scores(group_runs([hopper])).tasks == ("hopper",)  # of one task, returns do
     with pytest.raises(TetherError, match=r"^no task has a run of each of bc-none, td3-none; there is nothing to compare$"):
-        collect_scores([hopper, make(make_run, "td3", "pen", 0, 1.0)])
+        collect_scores(group_runs([hopper, make(make_run, "td3", "pen", 0, 1.0)]))
     with pytest.raises(TetherError, match=r"^there is no score 'first'; there is: last, last_ten, best$"):
-        collect_scores([hopper], "first")
-    twin = make_run(name="elsewhere", config=hopper.config, result=hopper.result)
-    with pytest.raises(TetherError, match=r"are both bc-none on hopper with seed 0; name folders that hold one setting"):
-        collect_scores([hopper, twin])
+        collect_scores(group_runs([hopper]), "first")
+    twin = make_run(name="bc/hopper/s7", config=hopper.config, result=hopper.result)
+    with pytest.raises(TetherError, match=r"another run of bc-none on hopper has seed 0 too; name folders that hold one setting"):
+        collect_scores(group_runs([hopper, twin]))
+
+
+def test_settings_of_one_method_are_compared_by_their_folders(make_run: Callable[..., Run]):
+    runs = []
+    for task in ("hopper", "walker"):
+        for variant, last in (("plain", 1.0), ("scaled", 2.0)):
+            plain = make(make_run, "bc", task, 0, last)
+            runs.append(make_run(name=f"{task}/bc-none/{variant}/s0", config=plain.config, result=plain.result))
+        runs.append(
+            make_run(name=f"{task}/td3-none/s0", config=(td3 := make(make_run, "td3", task, 0, 3.0)).config, result=td3.result)
+        )
+    scores = collect_scores(group_runs(runs))
+    assert {name: values.tolist() for name, values in scores.by_method.items()} == {
+        "plain": [[1.0, 1.0]],
+        "scaled": [[2.0, 2.0]],
+        "td3-none": [[3.0, 3.0]],
+    }
 
 
 # Numbers
@@ -92,7 +111,17 @@ def test_tables_have_the_best_method_first():
     pytest.importorskip("rliable")
     methods, pairs = statistics_lines(Scores(("a",), {"x": np.full((3, 1), 1.0), "y": np.full((3, 1), 2.0)}))
     assert methods[1:] == [["y", "1 x 3", "2.0 [2.0, 2.0]", "2.0"], ["x", "1 x 3", "1.0 [1.0, 1.0]", "1.0"]]
-    assert pairs[1:] == [["x than y", "0.00 [0.00, 0.00]"], ["y than x", "1.00 [1.00, 1.00]"]]
+    assert pairs[1:] == [["y than x", "1.00 [1.00, 1.00]"]]
+
+
+def test_one_seed_has_no_interval():
+    pytest.importorskip("rliable")
+    scores = Scores(("a", "b"), {"x": np.array([[1.0, 4.0]]), "y": np.array([[2.0, 6.0], [2.0, 8.0]])})
+    methods, pairs = statistics_lines(scores)
+    assert methods[2][2] == "2.5 [one seed: not known]"
+    assert [line[1] for line in pairs[1:]] == ["1.00"]
+    # Of 6 and 8 resampled, the mean is 6, 7 or 8.
+    assert task_lines(scores) == [["task", "x", "y"], ["a", "1.0", "2.0 [2.0, 2.0]"], ["b", "4.0", "7.0 [6.0, 8.0]"]]
 
 
 def test_profiles_count_the_runs_above_a_threshold():

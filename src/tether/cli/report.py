@@ -51,7 +51,8 @@ def report(
             missing or failed. It opens anywhere and needs no network.
         curves: Draw the runs over training into this PNG.
         statistics: Compare methods over all tasks and seeds instead: interquartile means, probabilities of improvement and
-            performance profiles, with intervals (needs the extra stats). A method is an agent with a bonus.
+            performance profiles, with intervals (needs the extra stats). A method is an agent with a bonus, or where one has
+            several settings a folder of seeds.
         score: Of the statistics and of --latex: last or last_ten, which need no simulator to choose a step, or best, which does.
         values: Draw what Q-values promised at the start of episodes, beside what those were worth (td3, dqn), into this PNG.
     """
@@ -142,17 +143,17 @@ def _show_statistics(runs: list[Run], folders: tuple[Path, ...], score: str, pol
 
     from tether.errors import TetherError
     from tether.report.costs import cost_line
-    from tether.report.gathered import find_sweeps
-    from tether.report.statistics import collect_scores, profile_lines, statistics_lines
+    from tether.report.gathered import find_sweeps, group_runs
+    from tether.report.statistics import collect_scores, profile_lines, statistics_lines, task_lines
     from tether.report.tables import markdown_lines, rich_lines
 
     if not runs:
         raise TetherError(f"no finished run in {', '.join(map(str, folders))}")
-    scores = collect_scores(runs, score, policy)
+    scores = collect_scores(group_runs(runs), score, policy)
     methods, pairs = statistics_lines(scores)
-    profiles = profile_lines(scores)
+    tables = [methods, *([pairs] if len(pairs) > 1 else []), *([task_lines(scores)] if len(scores.tasks) > 1 else [])]
     title = f"{score.replace('_', ' ')} score on {len(scores.tasks)} tasks; runs are tasks x seeds"
-    for lines in (methods, pairs, profiles) if len(pairs) > 1 else (methods, profiles):
+    for lines in (*tables, profile_lines(scores)):
         if markdown:
             print(markdown_lines(lines))
         else:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -90,22 +89,25 @@ def gather(folders: Sequence[Path], until: int | None = None) -> Gathered:
 def group_runs(runs: Sequence[Run]) -> tuple[Group, ...]:
     """Runs that lie beside each other and are named s0, s1, ... are seeds of one method.
 
-    A group is named by its agent and bonus where that tells all of a task's apart, else by its folder too.
+    A group is named by its agent and bonus where that tells all of a task's apart, else by its folder: by as little of it as
+    tells them apart, so that a method has one name on all tasks.
     """
     by_folder: dict[tuple[str, str], list[Run]] = {}
     for run in runs:
         by_folder.setdefault((_folder(run), _task(run)), []).append(run)
-    methods = {place: found[0].method for place, found in by_folder.items()}
-    plain = len({(task, *methods[folder, task]) for folder, task in by_folder}) == len(by_folder)
-    labels = dict(zip(by_folder, _without_shared_start([folder for folder, _ in by_folder]), strict=True))
-    groups = []
-    for (folder, task), found in by_folder.items():
-        agent, bonus = methods[folder, task]
-        label = f"{agent}-{bonus}" if plain else _short(labels[folder, task], task, f"{agent}-{bonus}")
-        groups.append(Group(label, task, agent, bonus, tuple(found)))
-    counts = Counter((group.task, group.label) for group in groups)
-    whole = zip(groups, labels.values(), strict=True)
-    return tuple(replace(group, label=label) if counts[group.task, group.label] > 1 else group for group, label in whole)
+    places = list(by_folder)
+    methods = ["-".join(found[0].method) for found in by_folder.values()]
+    whole = _without_shared_start([folder for folder, _ in places])
+    tasks = [task for _, task in places]
+    short = [_short(label, task, method) for label, task, method in zip(whole, tasks, methods, strict=True)]
+    shorter = [_variant(label, method) for label, method in zip(short, methods, strict=True)]
+    labels = next(
+        (names for names in (methods, shorter, short) if len(set(zip(tasks, names, strict=True))) == len(places)), whole
+    )
+    return tuple(
+        Group(label, task, *found[0].method, tuple(found))
+        for label, task, found in zip(labels, tasks, by_folder.values(), strict=True)
+    )
 
 
 def by_folder_name(runs: Sequence[Run]) -> dict[str, list[Run]]:
@@ -199,9 +201,13 @@ def _task(run: Run) -> str:
 
 def _short(label: str, task: str, method: str) -> str:
     """A folder's name without the parts that say the task, which stands beside it."""
-    parts = [part for part in label.split("/") if part != task and not task.startswith(f"{part}-")]
-    name = "/".join(parts)
-    return name if name and name != method else method
+    return "/".join(part for part in label.split("/") if part != task and not task.startswith(f"{part}-")) or method
+
+
+def _variant(label: str, method: str) -> str:
+    """Where a name follows agent and bonus, as in the folders of a sweep, that name: it is a plan's own."""
+    before, _, after = label.partition(f"{method}/")
+    return f"{before}{after}" if after else label
 
 
 def _without_shared_start(labels: list[str]) -> list[str]:

@@ -1,7 +1,7 @@
 """Methods over many tasks and seeds in a few numbers that say how sure they are, after Agarwal et al. (2021), by `rliable`.
 
-A method is an agent with a bonus. Runs are resampled within their task (a stratified bootstrap), so intervals are about other
-seeds on the same tasks and not about other tasks.
+Methods are groups of runs of one name (`tether.report.gathered`). Runs are resampled within their task (a stratified bootstrap),
+so intervals are about other seeds on the same tasks and not about other tasks.
 """
 
 from __future__ import annotations
@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from itertools import permutations
+from itertools import combinations, permutations
 from typing import NamedTuple
 
 import numpy as np
 
 from tether.errors import TetherError
+from tether.report.gathered import Group
 from tether.report.tables import COLUMNS, run_row
-from tether.runs.reading import Run
 
 RESAMPLES = 2_000
 THRESHOLDS = 41  # of a profile that is drawn
@@ -52,39 +52,38 @@ class Scores:
     left_out: list[str] = field(default_factory=list)  # what was not used, in words
 
 
-def collect_scores(
-    runs: Sequence[Run], score: str = "last", policy: str | None = None, names: Sequence[str] | None = None
-) -> Scores:
+def collect_scores(groups: Sequence[Group], score: str = "last", policy: str | None = None) -> Scores:
     """The scores of finished runs by method, on the tasks that all methods have, with as many seeds on each as on the least.
 
-    A method is an agent with a bonus, unless `names` has the name of each run's.
+    Methods that have far fewer tasks than others are left out: one that was tried on one task only would else take all other
+    tasks out of the comparison.
     """
     if score not in COLUMNS:
         raise TetherError(f"there is no score {score!r}; there is: {', '.join(COLUMNS)}")
+    kept, left_out = _comparable(groups)
     found: dict[str, dict[str, dict[int, float]]] = {}
-    places: dict[tuple[str, str, int], Run] = {}
     units = set()
-    for run, name in zip(runs, names or ("-".join(run.method) for run in runs), strict=True):
-        assert run.result is not None
-        method, task, seed = name, str(run.result["dataset"]["name"]), int(run.config["seed"])
-        row = run_row(method, run, policy)
-        if not row.scores:
-            raise TetherError(f"run {run.path} was not evaluated, so it has no score")
-        other = places.setdefault((method, task, seed), run)
-        if other is not run:
-            raise TetherError(
-                f"{other.path} and {run.path} are both {method} on {task} with seed {seed}; name folders that hold one setting "
-                f"of a method, such as the final runs of a sweep"
-            )
-        units.add(run.result.get("score_unit"))
-        found.setdefault(method, {}).setdefault(task, {})[seed] = row.scores[COLUMNS[score]].mean
+    for group in kept:
+        scores = found.setdefault(group.label, {}).setdefault(group.task, {})
+        for run in group.runs:
+            assert run.result is not None
+            row, seed = run_row(group.label, run, policy), int(run.config["seed"])
+            if not row.scores:
+                raise TetherError(f"run {run.path} was not evaluated, so it has no score")
+            if seed in scores:
+                raise TetherError(
+                    f"{run.path}: another run of {group.label} on {group.task} has seed {seed} too; name folders that hold one "
+                    "setting of a method, such as the final runs of a sweep"
+                )
+            units.add(run.result.get("score_unit"))
+            scores[seed] = row.scores[COLUMNS[score]].mean
     every = sorted({task for tasks in found.values() for task in tasks})
     tasks = [task for task in every if all(task in mine for mine in found.values())]
     if not tasks:
         raise TetherError(f"no task has a run of each of {', '.join(found)}; there is nothing to compare")
     if len(tasks) > 1 and units != {"normalised"}:
         raise TetherError("returns of different tasks have no common mean; statistics over several tasks need normalised scores")
-    left_out = [f"{task}: not every method has a run on it" for task in every if task not in tasks]
+    left_out += [f"{task}: not every method has a run on it" for task in every if task not in tasks]
     by_method = {}
     for method, mine in found.items():
         number = min(len(mine[task]) for task in tasks)
@@ -93,6 +92,17 @@ def collect_scores(
             left_out.append(f"{dropped} runs of {method}: some tasks have {number} seeds only")
         by_method[method] = np.array([[mine[task][seed] for seed in sorted(mine[task])[:number]] for task in tasks]).T
     return Scores(tuple(tasks), by_method, left_out)
+
+
+def _comparable(groups: Sequence[Group]) -> tuple[list[Group], list[str]]:
+    """Groups of methods that have about as many tasks as any, two methods at least; and what that leaves out."""
+    tasks: dict[str, set[str]] = {}
+    for group in groups:
+        tasks.setdefault(group.label, set()).add(group.task)
+    enough = sorted(map(len, tasks.values()))[-2:][0]
+    kept = [group for group in groups if len(tasks[group.label]) >= enough]
+    few = sorted(label for label, mine in tasks.items() if len(mine) < enough)
+    return kept, [f"{label}: only on {', '.join(sorted(tasks[label]))}" for label in few]
 
 
 def interquartile_means(scores: Scores) -> dict[str, Interval]:
@@ -132,17 +142,31 @@ def performance_profiles(scores: Scores, thresholds: np.ndarray | None = None) -
 
 
 def statistics_lines(scores: Scores) -> tuple[list[list[str]], list[list[str]]]:
-    """Two tables, with their headings: the methods, and each against the others."""
-    means = interquartile_means(scores)
+    """Two tables, with their headings: the methods, the best first, and each against those below it."""
+    means, better = interquartile_means(scores), improvements(scores)
+    ordered = sorted(scores.by_method, key=lambda name: -means[name].value)
     methods = [["method", "runs", "interquartile mean [95 %]", "mean"]]
-    for name, values in sorted(scores.by_method.items(), key=lambda item: -means[item[0]].value):
-        # Resampling one seed gives that seed again, which says nothing of others.
-        spelt = means[name].spell() if values.shape[0] > 1 else f"{means[name].value:.1f} [one seed: not known]"
+    for name in ordered:
+        values = scores.by_method[name]
+        spelt = _spelt(means[name], known=values.shape[0] > 1) + (" [one seed: not known]" if values.shape[0] == 1 else "")
         methods.append([name, f"{values.shape[1]} x {values.shape[0]}", spelt, f"{values.mean():.1f}"])
     pairs = [["better than", "probability [95 %]"]]
-    for (one, other), found in improvements(scores).items():
-        pairs.append([f"{one} than {other}", found.spell(2)])
+    for one, other in combinations(ordered, 2):
+        known = all(scores.by_method[name].shape[0] > 1 for name in (one, other))
+        pairs.append([f"{one} than {other}", _spelt(better[one, other], known, 2)])
     return methods, pairs
+
+
+def task_lines(scores: Scores) -> list[list[str]]:
+    """A table of tasks by methods, each a mean over seeds. Of two or three seeds the interval goes from the worst to the best."""
+    alone = [
+        interquartile_means(Scores((task,), {name: values[:, place : place + 1] for name, values in scores.by_method.items()}))
+        for place, task in enumerate(scores.tasks)
+    ]
+    lines = [["task", *scores.by_method]]
+    for task, found in zip(scores.tasks, alone, strict=True):
+        lines.append([task, *(_spelt(found[name], values.shape[0] > 1) for name, values in scores.by_method.items())])
+    return lines
 
 
 def profile_lines(scores: Scores, most: int = 6) -> list[list[str]]:
@@ -157,9 +181,14 @@ def profile_lines(scores: Scores, most: int = 6) -> list[list[str]]:
         cells = []
         for name, values in scores.by_method.items():
             found = Interval(*(float(part[place]) for part in profiles[name]))
-            cells.append(found.spell(2) if values.shape[0] > 1 else f"{found.value:.2f}")
+            cells.append(_spelt(found, values.shape[0] > 1, 2))
         lines.append([f"{threshold:g}", *cells])
     return lines
+
+
+def _spelt(found: Interval, known: bool, digits: int = 1) -> str:
+    """Resampling one seed gives that seed again, which says nothing of others: then the interval is not `known`."""
+    return found.spell(digits) if known else f"{found.value:.{digits}f}"
 
 
 def _round_step(rough: float) -> float:

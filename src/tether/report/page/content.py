@@ -198,16 +198,14 @@ def _across(found: Gathered, policy: str | None, score: str) -> str:
         return ""
     head = f'<section class="across"><h2>All tasks together: {COLUMNS[score]} score</h2>'
     try:
-        groups, unequal = _comparable(found)
-        names = [group.label for group in groups for _ in group.runs]
-        scores = statistics.collect_scores([run for group in groups for run in group.runs], score, policy, names)
+        scores = statistics.collect_scores(found.groups, score, policy)
         methods, pairs = statistics.statistics_lines(scores)
         thresholds, profiles = statistics.performance_profiles(scores)
     except TetherError as error:
         return f'{head}<p class="note">{escape(str(error))}.</p></section>'
     lines = [Line(name, thresholds, *profiles[name], marked=False) for name in scores.by_method]
     chart = line_chart(lines, "score", "share of runs above it", "performance profiles, with 95 % intervals", lambda x: f"{x:g}")
-    left_out = "".join(f"<li>{escape(line)}</li>" for line in [*unequal, *scores.left_out])
+    left_out = "".join(f"<li>{escape(line)}</li>" for line in scores.left_out)
     better = f"<details><summary>Which is better than which</summary>{_plain_table(pairs)}</details>" if len(pairs) > 1 else ""
     return (
         f'{head}<div class="beside"><div>{_plain_table(methods)}{better}</div><div class="charts">{chart}</div></div>'
@@ -216,18 +214,6 @@ def _across(found: Gathered, policy: str | None, score: str) -> str:
         + (f"<details><summary>What is left out</summary><ul>{left_out}</ul></details>" if left_out else "")
         + "</section>"
     )
-
-
-def _comparable(found: Gathered) -> tuple[list[Group], list[str]]:
-    """Groups of methods that have about as many tasks as any, two methods at least; and what that leaves out.
-
-    One method tried on one task only would else take all other tasks out of the comparison.
-    """
-    tasks = {label: {group.task for group in found.groups if group.label == label} for label in {g.label for g in found.groups}}
-    enough = sorted(map(len, tasks.values()))[-2:][0]
-    kept = [group for group in found.groups if len(tasks[group.label]) >= enough]
-    few = sorted(label for label, mine in tasks.items() if len(mine) < enough)
-    return kept, [f"{label}: only on {', '.join(sorted(tasks[label]))}" for label in few]
 
 
 def _gaps_section(gaps: Sequence[Gap]) -> str:
