@@ -359,6 +359,22 @@ def test_rays_own_cores_of_this_machine_and_ctrl_c(pendulum_file: Path, tmp_path
     assert last_step(folder) == int(storage.read_tensors(folder / "checkpoint.safetensors")[1]["step"])
 
 
+def test_ray_is_not_started_where_nothing_is_to_do(
+    tmp_path: Path,
+    pendulum_file: Path,
+    finished_run: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+):
+    monkeypatch.setattr("tether.sweep.on_ray.connected", None)  # calling it would fail
+    plan = write_plan(tmp_path, pendulum_file, "[0]", training__steps=3000, training__evaluate_every=1000)
+    place = tmp_path / "runs" / "pendulum" / "td3-cvae" / "s0"
+    place.parent.mkdir(parents=True)
+    place.symlink_to(finished_run)
+    assert cli.main(["sweep", str(plan), "--backend", "ray"]) == 0
+    assert capsys.readouterr().out == f"plan: all 1 runs are done; tether report {tmp_path}/runs\n"
+
+
 LATE = """import pathlib, sys, time
 first = pathlib.Path(__file__).with_name("first")
 if any(word.endswith("runtime_env/agent/main.py") for word in sys.orig_argv) and first.exists():

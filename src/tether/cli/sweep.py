@@ -53,7 +53,7 @@ def sweep(
     from tether.errors import TetherError
     from tether.sweep.account import plan_lines, winner_lines
     from tether.sweep.estimate import estimate
-    from tether.sweep.head import carry_out, failures, open_sweep
+    from tether.sweep.head import anything_to_do, carry_out, failures, open_sweep
     from tether.sweep.workers import Processes, share_out
 
     on_ray = backend == "ray" or (backend is None and address is not None)
@@ -65,7 +65,7 @@ def sweep(
     if together > 1 and wandb:
         raise TetherError("--wandb logs one run of a process, and --together makes several there; leave one of them out")
     found = open_sweep(plan, out)
-    if on_ray:
+    if on_ray and (dry_run or anything_to_do(found, retry)):  # Ray takes a while to start, and a cluster may be gone by now
         from dataclasses import replace
 
         from tether.sweep.on_ray import connected

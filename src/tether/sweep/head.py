@@ -98,6 +98,10 @@ def _guesses(sweep: Sweep, retry: bool) -> list[str]:
     ]
 
 
+def anything_to_do(sweep: Sweep, retry: bool) -> bool:
+    return any(is_to_do(known, retry) for known in sweep.known.values())
+
+
 def is_to_do(known: Known, retry: bool) -> bool:
     return known.state != DONE and (retry or known.kind != DIVERGED)
 
