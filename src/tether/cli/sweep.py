@@ -14,6 +14,7 @@ def sweep(
     threads: int | None = None,
     out: Path | None = None,
     retry: bool = False,
+    only: tuple[str, ...] = (),
     backend: Literal["processes", "ray"] | None = None,
     address: str | None = None,
     gpus: float = 0.0,
@@ -29,6 +30,7 @@ def sweep(
         tether sweep plans/quick.toml --dry-run
         tether sweep plans/quick.toml
         tether sweep status plans/quick.toml
+        tether sweep plans/proof.toml --only hopper-medium,hopper-medium-expert 'cloning*,tethered' s33
         tether sweep plans/paper-table.toml --workers 8 --threads 2 --out /data/paper-table
         tether sweep plans/paper-table.toml --address auto --gpus 0.25 --out /shared/paper-table
         tether sweep plans/paper-table.toml --together 3 --workers 1
@@ -42,6 +44,8 @@ def sweep(
         threads: Of each run, which gets that many cores. Default: one, with which a busy core makes the most updates.
         out: The folder of the runs, in place of the plan's.
         retry: Try again what has diverged, too. It will again, unless the version or the number of threads is another.
+        only: Make the runs that have each of these words in their names: a dataset, AGENT-BONUS, a variant, a seed as s0; * is
+            for any letters. Of words with commas between them one will do. Data of other runs need not be there.
         backend: processes on this machine, or ray, which needs the extra of that name. Default: ray where --address is given.
         address: Of a Ray cluster: auto for the one that this machine belongs to, or HOST:PORT. docs/scale.md says what all its
             machines must share.
@@ -64,7 +68,7 @@ def sweep(
         raise TetherError(f"--together is {together}; it takes a whole number from 1 on")
     if together > 1 and wandb:
         raise TetherError("--wandb logs one run of a process, and --together makes several there; leave one of them out")
-    found = open_sweep(plan, out)
+    found = open_sweep(plan, out, only)
     if on_ray and (dry_run or anything_to_do(found, retry)):  # Ray takes a while to start, and a cluster may be gone by now
         from dataclasses import replace
 
@@ -72,43 +76,46 @@ def sweep(
 
         with connected(address, found.records.folder, threads, gpus, workers, wandb) as cluster:
             if dry_run:  # speeds are measured here, and there are as many workers as the cluster has room for
-                left = estimate(found, share_out(None, threads), together=together)
+                left = estimate(found.asked, share_out(None, threads), together=together)
                 left = left and replace(left, slots=replace(left.slots, workers=cluster.workers))
-                print("\n".join(plan_lines(found, left, together)))
+                print("\n".join(plan_lines(found.asked, left, together)))
                 return
             found = carry_out(found, cluster, retry=retry, together=together)
     else:
         slots = share_out(workers, threads)
         if dry_run:
-            print("\n".join(plan_lines(found, estimate(found, slots, together=together), together)))
+            print("\n".join(plan_lines(found.asked, estimate(found.asked, slots, together=together), together)))
             return
         found = carry_out(found, Processes(slots, wandb), retry=retry, together=together)
     for line in winner_lines(found):
         print(line)
-    failed = failures(found)
+    failed, number = failures(found.asked), len(found.asked.runs)
     if failed:
         name, known = failed[0]
         more = f" (and {len(failed) - 1} more: tether sweep status {plan})" if len(failed) > 1 else ""
-        raise TetherError(f"{len(failed)} of {len(found.runs)} runs failed: {name}: {known.reason}{more}")
-    print(f"{found.plan.name}: all {len(found.runs)} runs are done; tether report {found.plan.out}")
+        raise TetherError(f"{len(failed)} of {number} runs failed: {name}: {known.reason}{more}")
+    asked = f"the {number} runs asked for, of {len(found.runs)}," if number < len(found.runs) else f"all {number} runs"
+    print(f"{found.plan.name}: {asked} are done; tether report {found.plan.out}")
 
 
-def status(plan: Path, /, out: Path | None = None) -> None:
+def status(plan: Path, /, out: Path | None = None, only: tuple[str, ...] = ()) -> None:
     """How far a sweep is: done, running, failed with the reason, time left.
 
     Examples:
         tether sweep status plans/quick.toml
+        tether sweep status plans/proof.toml --only tethered
 
     Args:
         plan: The plan of the sweep, which may be running.
         out: The folder of the runs, if the sweep was given another than the plan's.
+        only: As in `tether sweep`.
     """
     from tether.sweep.account import status_lines, winner_lines
     from tether.sweep.estimate import estimate
     from tether.sweep.head import open_sweep
     from tether.sweep.workers import share_out
 
-    found = open_sweep(plan, out)
+    found = open_sweep(plan, out, only).asked
     now = found.records.now() or {}
     slots = share_out(now.get("workers"), now.get("threads"))
     left = estimate(found, slots, measure=False, together=now.get("together", 1))

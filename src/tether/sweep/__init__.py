@@ -2,6 +2,7 @@
 
 plan.py        the file, read and checked
 expansion.py   the runs that it stands for, each a config and a folder
+narrowing.py   a part of them, where only that is asked for
 choosing.py    which settings win, and so what the final runs are
 records.py     what is known of each run on disk: done, running, failed with its reason
 head.py        the whole of it: what is there already, and everything else carried out

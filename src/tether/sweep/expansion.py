@@ -61,8 +61,11 @@ class PlannedRun:
         return json.dumps([self.data.sha256 or self.data.name, to_named(self.config.bonus, BONUSES)], sort_keys=True)
 
 
-def find_data(plan: Plan) -> tuple[Data, ...]:
-    """The datasets of a plan. Only a name that nobody knows, or a file that is not there, is an error."""
+def find_data(plan: Plan, in_part: bool = False) -> tuple[Data, ...]:
+    """The datasets of a plan. Only a name that nobody knows, or a file that is not there, is an error.
+
+    Where a plan is carried out `in_part`, that may be of another part: it is said to be missing, and goes by its file's name.
+    """
     found = []
     for number, source in enumerate(plan.datasets):
         try:
@@ -70,9 +73,12 @@ def find_data(plan: Plan) -> tuple[Data, ...]:
             found.append(Data(source, data.name, data.env_id, data.sha256))
         except TetherError as error:
             known = find_known(source)
-            if known is None:
+            if known is not None:
+                found.append(Data(source, known.name, known.task.env_ids[0], missing=str(error)))
+            elif in_part:
+                found.append(Data(source, Path(source).stem, None, missing=str(error)))
+            else:
                 raise plan.refusal(f"datasets[{number}]", str(error)) from error
-            found.append(Data(source, known.name, known.task.env_ids[0], missing=str(error)))
     names = [data.name for data in found]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:

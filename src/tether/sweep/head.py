@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tether import storage
 from tether.errors import TetherError
 from tether.sweep.choosing import Winner, final_runs, find_winners, in_words
 from tether.sweep.expansion import Data, PlannedRun, expand, find_data
+from tether.sweep.narrowing import asked_for
 from tether.sweep.plan import Plan, read_plan
 from tether.sweep.pool import Pool, Say
 from tether.sweep.records import DIVERGED, DONE, FAILED, Known, Records, counted
@@ -26,20 +27,27 @@ class Sweep:
     runs: list[PlannedRun]  # the final ones too, once they are decided
     known: dict[str, Known]
     winners: list[Winner] | None = None  # None: not decided yet, or nothing to decide
+    only: tuple[str, ...] = ()  # what is asked for of the runs; empty: all of them
 
     @property
     def records(self) -> Records:
         return Records(self.plan.out)
 
+    @property
+    def asked(self) -> Sweep:
+        """The part of it that is asked for."""
+        runs = asked_for(self.runs, self.only)
+        datasets = tuple(data for data in self.datasets if any(run.data is data for run in runs))
+        return replace(self, runs=runs, known={run.name: self.known[run.name] for run in runs}, datasets=datasets)
 
-def open_sweep(path: Path, out: Path | None = None) -> Sweep:
+
+def open_sweep(path: Path, out: Path | None = None, only: tuple[str, ...] = ()) -> Sweep:
     """Read the plan and look at what there is of it. Nothing is written."""
     plan = read_plan(path, out)
-    datasets = find_data(plan)
-    return look(plan, datasets)
+    return look(plan, find_data(plan, in_part=bool(only)), only)
 
 
-def look(plan: Plan, datasets: tuple[Data, ...]) -> Sweep:
+def look(plan: Plan, datasets: tuple[Data, ...], only: tuple[str, ...] = ()) -> Sweep:
     runs = expand(plan, datasets)
     records = Records(plan.out)
     known = records.look_at_all(runs)
@@ -48,17 +56,17 @@ def look(plan: Plan, datasets: tuple[Data, ...]) -> Sweep:
         final = final_runs(plan, datasets, winners)
         known |= records.look_at_all(final)
         runs = runs + final
-    return Sweep(plan, datasets, runs, known, winners)
+    return Sweep(plan, datasets, runs, known, winners, only)
 
 
 def carry_out(
     sweep: Sweep, backend: Backend, say: Say = print, show: bool = True, retry: bool = False, together: int = 1
 ) -> Sweep:
-    """Make every run that is missing, then the final ones. A run that diverged is left, unless `retry`.
+    """Make every run that is asked for and missing, then the final ones. A run that diverged is left, unless `retry`.
 
     Up to `together` runs that differ in their seeds alone are one program.
     """
-    missing = [data for data in sweep.datasets if data.missing]
+    missing = [data for data in sweep.asked.datasets if data.missing]
     if missing:
         more = f" (and {len(missing) - 1} more datasets)" if len(missing) > 1 else ""
         raise TetherError(f"{sweep.plan.path}: {missing[0].missing}{more}")
@@ -67,17 +75,18 @@ def carry_out(
         guesses = _guesses(sweep, retry)
         while True:
             _keep_plan(sweep)
-            todo = [run for run in sweep.runs if run.name not in tried and is_to_do(sweep.known[run.name], retry)]
+            asked = sweep.asked
+            todo = [run for run in asked.runs if run.name not in tried and is_to_do(sweep.known[run.name], retry)]
             if not todo:
                 return sweep
-            done_steps = sum(known.step for known in sweep.known.values() if known.state == DONE)
+            done_steps = sum(known.step for known in asked.known.values() if known.state == DONE)
             programs = f", up to {together} seeds in one program" if together > 1 else ""
-            say(f"{sweep.plan.name}: {counted(sweep.known)}; {len(todo)} to do by {backend}{programs}")
+            say(f"{sweep.plan.name}: {counted(asked.known)}; {len(todo)} to do by {backend}{programs}")
             while guesses:
                 say(guesses.pop(0))
             Pool(sweep.records, backend, stop, say, show, together).carry_out(todo, sweep.plan.name, done_steps)
             tried |= {run.name for run in todo}
-            sweep = look(sweep.plan, sweep.datasets)  # which may have decided on final runs
+            sweep = look(sweep.plan, sweep.datasets, sweep.only)  # which may have decided on final runs
 
 
 def _keep_plan(sweep: Sweep) -> None:
@@ -89,7 +98,7 @@ def _keep_plan(sweep: Sweep) -> None:
 def _guesses(sweep: Sweep, retry: bool) -> list[str]:
     """A line for all runs whose weights were chosen on other tasks than theirs."""
     found: dict[str, dict[str, None]] = {}
-    for run in sweep.runs:
+    for run in sweep.asked.runs:
         if run.guessed and is_to_do(sweep.known[run.name], retry):
             found.setdefault(run.guessed, {})[run.data.name] = None
     return [
@@ -99,7 +108,7 @@ def _guesses(sweep: Sweep, retry: bool) -> list[str]:
 
 
 def anything_to_do(sweep: Sweep, retry: bool) -> bool:
-    return any(is_to_do(known, retry) for known in sweep.known.values())
+    return any(is_to_do(known, retry) for known in sweep.asked.known.values())
 
 
 def is_to_do(known: Known, retry: bool) -> bool:
