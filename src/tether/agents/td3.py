@@ -45,7 +45,7 @@ class TD3:
     batch_size: Size = 256
     hidden_sizes: tuple[Size, ...] = (256, 256)  # tanh after the first, elu after the others
     critic_norm: Norm = "none"  # layer norm in the critics alone: none, first or every (after each hidden layer)
-    layer_norm: bool = False  # after the first product of actor and critics; measured both ways, see docs/results.md
+    layer_norm: bool = False  # after the first product of actor and critics; measured both ways, see docs/paper-settings.md
     learning_rate_actor: Amount = 3e-4
     learning_rate_critic: Amount = 3e-4
     discount: ShareBelowOne = 0.99  # gamma
