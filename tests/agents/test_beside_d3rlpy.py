@@ -124,7 +124,7 @@ def test_td3_bc(torch, d3rlpy):
     state = state._replace(target_actor=deterministic(modules.targ_policy), target_critics=critics_of(modules.targ_q_funcs))
     batches = jax.tree.map(lambda column: column[None], BATCH)
     no_cost = lambda *given: (jnp.zeros(ROWS), {})  # noqa: E731
-    target, _ = actor_critic.critic_targets(agent, state, batches, jax.random.key(1), no_cost, state.target_actor)
+    target, _ = actor_critic.critic_targets(agent, state, batches, jax.random.key(1), no_cost)
     loss = impl.compute_critic_loss(batch, impl.compute_target(batch)).critic_loss
     loss.backward()
     (ours, _), gradient = jax.value_and_grad(actor_critic.critic_loss, has_aux=True)(critics, BATCH, target[0])

@@ -65,7 +65,7 @@ def penalty(observation: jax.Array, action: jax.Array, key: Key) -> jax.Array:
 
 
 cost = partial(next_bonus, AGENT, penalty)
-targets_of = jax.jit(lambda state, batches: critic_targets(AGENT, state, batches, jax.random.key(0), cost, state.target_actor))
+targets_of = jax.jit(lambda state, batches: critic_targets(AGENT, state, batches, jax.random.key(0), cost))
 
 
 def column(*values: float) -> jax.Array:
@@ -106,7 +106,6 @@ def test_a_clean_bonus_does_not_charge_the_smoothing():
             BOTH,
             jax.random.key(0),
             partial(next_bonus, replace(noisy, clean_bonus=clean), penalty),
-            state().target_actor,
         )[1]["critic/bonus"]
         for clean in (True, False)
     }

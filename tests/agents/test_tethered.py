@@ -9,13 +9,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from problems import bandit, initial_state, penalty, small, train
+from problems import ROWS, bandit, initial_state, penalty, small, train
 
 from tether import Tethered as Agent
+from tether.agents import with_known
 from tether.agents.tethered import actor_loss
 from tether.bonuses import ANCHOR, Anchor, BonusTraits, FrozenBonus
 from tether.networks import MLP, Critics
 from tether.policies import Tethered, act
+from tether.training.loop import epoch
 from tether.types import Batch, Spec
 
 SPEC = Spec(1, (-1.0,), (3.0,))
@@ -108,3 +110,22 @@ def test_it_goes_as_far_as_q_pays_for_and_no_farther_than_it_may():
     observation = jax.random.normal(jax.random.key(0), (64, 2))
     step = act(agent.policies(state, penalty())["online"], observation) - penalty().anchor(observation).mean
     np.testing.assert_allclose(np.mean(step, axis=0), [0.3, -0.6], rtol=0.1)
+
+
+def test_anchors_of_all_rows_are_computed_once():
+    agent, rows = small(Agent, bonus_weight_actor=0.1), bandit()._replace(terminated=jnp.zeros(ROWS))
+    known = with_known(agent, rows, penalty())
+    assert known._fields[5:] == ("anchor_mean", "anchor_std", "next_anchor_mean", "next_anchor_std")
+    np.testing.assert_allclose(known.next_anchor_mean, penalty().anchor(rows.next_observation).mean, rtol=1e-5)
+    # What is learnt with them is what is learnt without; and from others it is not.
+    numbers = jax.random.randint(jax.random.key(1), (20, *agent.batch_shape), 0, len(rows.reward))
+
+    def learnt(given: Batch) -> list[np.ndarray]:
+        state = epoch(agent, initial_state(agent), given, numbers, jax.random.key(2), jnp.asarray(0), 1, (penalty(),))[0]
+        return [np.asarray(leaf) for leaf in jax.tree.leaves((state.actor, state.critics))]
+
+    for one, other in zip(learnt(known), learnt(rows), strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-4)
+    for column in ("anchor_mean", "next_anchor_mean"):
+        moved = learnt(known._replace(**{column: getattr(known, column) + 0.5}))
+        assert any(np.abs(one - other).max() > 1e-3 for one, other in zip(moved, learnt(rows), strict=True))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 
-from tether import CVAE, TD3, Count, Forward
+from tether import CVAE, TD3, Count, Density, Forward, Tethered
 from tether.benchmark import flops
 from tether.bonuses import NoBonus
 from tether.types import Spec
@@ -40,6 +40,14 @@ def test_a_step_of_td3_with_a_bonus():
     assert flops.agent_step(AGENT, BONUS, SPEC) == flops.agent_step(AGENT, NoBonus(), SPEC) + 5 * (scored + 2 * scored / 2)
     # Six projections of a pair of 3; the counting of the data beforehand is no part of a step.
     assert flops.agent_step(AGENT, Count(bits=6), SPEC) == flops.agent_step(AGENT, NoBonus(), SPEC) + 5 * (36 + 36 / 2)
+
+
+def test_what_is_known_of_every_row_beforehand_costs_a_step_nothing():
+    agent = Tethered(hidden_sizes=(3, 4), batch_size=5, actor_period=2)
+    target = ACTOR + 2 * CRITIC
+    critics, actor = 2 * (3 * CRITIC - 18), (3 * ACTOR - 12) + 2 * 2 * CRITIC  # through both critics to the action, and back
+    for width in (3, 7):  # of what gives the anchors
+        assert flops.agent_step(agent, Density(hidden_sizes=(width,)), SPEC) == 5 * (target + critics + actor / 2)
 
 
 def test_a_step_of_a_fit():

@@ -1,7 +1,7 @@
 """Agents, by the name that `--agent` takes."""
 
 from tether import registry
-from tether.agents.base import Agent, AgentTraits, critic_steps, refresh_period
+from tether.agents.base import Agent, AgentTraits, critic_steps, refresh_period, with_known
 from tether.bonuses import BONUSES, Bonus
 from tether.errors import TetherError
 from tether.extending import add_installed
@@ -9,7 +9,7 @@ from tether.types import Spec
 
 AGENTS = add_installed(registry.load_all(registry.AGENTS), "agent")
 
-__all__ = ["AGENTS", "Agent", "AgentTraits", "check_actions", "check_bonus", "critic_steps", "refresh_period"]
+__all__ = ["AGENTS", "Agent", "AgentTraits", "check_actions", "check_bonus", "critic_steps", "refresh_period", "with_known"]
 
 
 def check_actions(agent: Agent, spec: Spec) -> None:

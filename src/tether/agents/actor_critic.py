@@ -30,8 +30,12 @@ NextCostValue: TypeAlias = tuple[jax.Array, Metrics]
 NextCost: TypeAlias = Callable[[Batch, jax.Array, jax.Array, Key], NextCostValue]
 
 
-# What acts, of what is learnt of it. For most agents that is the same.
-Acting: TypeAlias = Callable[[Any], Any]
+# What acts at the next observations of rows, of what is learnt of it. For most agents that is the same.
+Acting: TypeAlias = Callable[[Any, Batch], Any]
+
+
+def itself(actor: Any, rows: Batch) -> Any:
+    return actor
 
 
 class ActorCriticState(NamedTuple):
@@ -75,7 +79,7 @@ def update(
     key: Key,
     actor_loss: ActorLoss,
     next_cost: NextCost,
-    acting: Acting = lambda actor: actor,
+    acting: Acting = itself,
     targets_each_step: bool = False,
 ) -> tuple[ActorCriticState, Metrics]:
     """A step of the critics for each batch, then one of the actor on the last of them.
@@ -91,7 +95,7 @@ def update(
         coming = jax.tree.map(lambda column, first=first: column[first : first + stretch], batches)
         key_here = key_target if stretch == steps else jax.random.fold_in(key_target, first)
         now = state._replace(target_critics=target_critics)
-        targets, costs = critic_targets(agent, now, coming, key_here, next_cost, acting(state.target_actor))
+        targets, costs = critic_targets(agent, now, coming, key_here, next_cost, acting)
         told.append({"critic/target": targets, **costs})
         for step in range(stretch):
             batch = batch_number(coming, step)
@@ -133,16 +137,15 @@ batch_shape = property(lambda agent: (agent.actor_period, agent.batch_size))
 
 
 def critic_targets(
-    agent: ActorCritic, state: ActorCriticState, batches: Batch, key: Key, next_cost: NextCost, actor: Any
+    agent: ActorCritic, state: ActorCriticState, batches: Batch, key: Key, next_cost: NextCost, acting: Acting = itself
 ) -> tuple[jax.Array, Metrics]:
     """Targets of all critic steps, `(critic steps, B)`, and what the cost has to say, computed as one batch.
-
-    `actor` is the target policy.
 
     The target networks stand still meanwhile, so one large batch gives the same numbers as one batch a step, faster.
     """
     rows = jax.tree.map(lambda column: column.reshape(-1, *column.shape[2:]), batches)
     key_noise, key_cost = jax.random.split(key)
+    actor = acting(state.target_actor, rows)
     proposed = actor(rows.next_observation)
     next_action = smoothed_action(proposed, key_noise, agent.target_noise, agent.target_noise_clip, actor.low, actor.high)
     cost, told = next_cost(rows, next_action, proposed, key_cost)

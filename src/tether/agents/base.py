@@ -8,12 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar, Protocol
 
 import jax
 
 from tether.bonuses.base import GRADIENT, VALUE
-from tether.types import Batch, Key, Metrics, Penalty, Problem
+from tether.types import Batch, Key, Metrics, Penalty, Problem, batch_type
+
+BLOCK = 4_096  # rows that a penalty is asked about at once
 
 
 @dataclass(frozen=True)
@@ -57,6 +60,28 @@ class Agent(Protocol):
 
     def value(self, state: Any, observation: jax.Array, action: jax.Array) -> jax.Array | None:
         """What it believes that pairs are worth, in scaled and discounted rewards: `(B, O), (B, A) -> (B,)`; None if nothing."""
+
+    # One that asks the same of the penalty whenever it sees a row, as Tethered does, also has `known(penalty, observation)`:
+    # columns by name. Where the log is in memory, batches have them, and those of the next observations as next_NAME.
+
+
+def with_known(agent: Agent, rows: Batch, penalty: Any) -> Batch:
+    """The rows with what the agent asks of the penalty about each of them, once for all; most agents ask nothing."""
+    if not hasattr(agent, "known"):
+        return rows
+    here, after = (_known(agent, penalty, column) for column in (rows.observation, rows.next_observation))
+    columns = here | {f"next_{name}": column for name, column in after.items()}
+    return batch_type((*type(rows)._fields[len(Batch._fields) :], *columns))(*rows, *columns.values())
+
+
+@partial(jax.jit, static_argnames="agent")
+def _known(agent: Any, penalty: Any, observation: jax.Array) -> dict[str, jax.Array]:
+    """In blocks: the hidden layers of a large log would not fit at once."""
+    return jax.lax.map(
+        lambda row: {name: column[0] for name, column in agent.known(penalty, row[None, :]).items()},
+        observation,
+        batch_size=BLOCK,
+    )
 
 
 def critic_steps(agent: Agent) -> int:

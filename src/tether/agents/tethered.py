@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import equinox as eqx
 import jax
@@ -26,12 +26,12 @@ from tether.agents import actor_critic
 from tether.agents.actor_critic import ActorCriticState, NextCostValue, data_distance, unit_size
 from tether.agents.base import AgentTraits
 from tether.agents.td3 import ACTIVATIONS
-from tether.bonuses.base import ANCHOR
+from tether.bonuses.base import ANCHOR, Anchor
 from tether.networks import MLP, Critics, Norm
 from tether.optimisation import ADAM, Optimiser, copy_of
 from tether.policies import tethered
 from tether.settings import Amount, Share, ShareBelowOne, Size, Steps
-from tether.types import Batch, Key, Metrics, Penalty, Problem
+from tether.types import Batch, Key, Metrics, Penalty, Problem, Spec
 
 
 @dataclass(frozen=True)
@@ -81,16 +81,41 @@ class Tethered:
 
     def update(self, state: ActorCriticState, batches: Batch, key: Key, penalty: Penalty) -> tuple[ActorCriticState, Metrics]:
         done = self.actor_period * optax.tree_utils.tree_get(state.actor_optimiser, "count")
-        loss, acting = partial(actor_loss, self, penalty, done >= self.warm_up_steps), partial(acting_of, self, penalty)
+        loss = partial(actor_loss, self, penalty, done >= self.warm_up_steps)
+
+        def acting(step: MLP, rows: Batch) -> tethered.Tethered:
+            return acting_of(self, anchors_of(penalty, rows, "next_"), step)
+
         return actor_critic.update(self, state, batches, key, loss, no_cost, acting)
+
+    def known(self, penalty: Any, observation: jax.Array) -> dict[str, jax.Array]:
+        """The anchors stand still, so they are computed once for every row of the log."""
+        return {f"anchor_{name}": column for name, column in penalty.anchor(observation)._asdict().items()}
 
     def policies(self, state: ActorCriticState, penalty: Penalty) -> dict[str, tethered.Tethered]:
         steps = actor_critic.policies(self, state, penalty)
         return {name: acting_of(self, penalty, step) for name, step in steps.items()}
 
 
-def acting_of(agent: Tethered, penalty: Any, step: Any) -> tethered.Tethered:
-    return tethered.Tethered(step, penalty, agent.reach, agent.longest)
+def acting_of(agent: Tethered, anchors: Any, step: Any) -> tethered.Tethered:
+    return tethered.Tethered(step, anchors, agent.reach, agent.longest)
+
+
+class KnownAnchors(NamedTuple):
+    """In the place of the bonus, where the anchors of the very rows that it is asked about are known."""
+
+    known: Anchor
+    spec: Spec
+
+    def anchor(self, observation: jax.Array) -> Anchor:
+        return self.known
+
+
+def anchors_of(penalty: Any, rows: Any, prefix: str = "") -> Any:
+    """What gives the anchors at the rows' observations, or at their next ones. A replay's rows come without them."""
+    if not hasattr(rows, "anchor_mean"):
+        return penalty
+    return KnownAnchors(Anchor(*(getattr(rows, f"{prefix}anchor_{name}") for name in Anchor._fields)), penalty.spec)
 
 
 def at_rest(network: MLP) -> MLP:
@@ -103,7 +128,7 @@ def actor_loss(
     agent: Tethered, penalty: Penalty, warm: jax.Array, step: MLP, critics: Critics, batch: Batch, key: Key
 ) -> tuple[jax.Array, Metrics]:
     """Before it is `warm`, nothing pulls at the policy, which is at rest."""
-    policy = acting_of(agent, penalty, step)
+    policy = acting_of(agent, anchors_of(penalty, batch), step)
     mean, room = policy.room(batch.observation)
     share = step(batch.observation)
     noise = agent.actor_noise * jnp.clip(jax.random.normal(key, share.shape), -2.0, 2.0)

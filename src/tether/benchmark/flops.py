@@ -12,7 +12,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from tether.agents import Agent, critic_steps
+from tether.agents import Agent, critic_steps, with_known
 from tether.bonuses import Bonus, FrozenBonus
 from tether.data.columns import with_blank_columns
 from tether.types import Batch, Problem, Spec, row_shapes
@@ -28,13 +28,19 @@ def of(program: Callable[..., Any], *arguments: Any) -> int:
 def agent_step(agent: Agent, bonus: Bonus, spec: Spec) -> float:
     """Per critic step: an update's operations, divided by its critic steps."""
 
+    problem = Problem(spec, rows(spec, DATA_ROWS))
+
+    def penalty(key: jax.Array) -> FrozenBonus:
+        return FrozenBonus(bonus, bonus.frozen(bonus.init(key, problem)), spec)
+
     def update(key: jax.Array, batches: Batch) -> Any:
         key_agent, key_bonus, key_update = jax.random.split(key, 3)
-        problem = Problem(spec, rows(spec, DATA_ROWS))
-        penalty = FrozenBonus(bonus, bonus.frozen(bonus.init(key_bonus, problem)), spec)
-        return agent.update(agent.init(key_agent, problem), batches, key_update, penalty)
+        return agent.update(agent.init(key_agent, problem), batches, key_update, penalty(key_bonus))
 
-    batches = with_blank_columns(rows(spec, *agent.batch_shape), agent.traits.columns)
+    # What is known of every row beforehand costs an update nothing: all that counts of it is its shape.
+    asked = with_blank_columns(problem.rows, agent.traits.columns)
+    known = jax.eval_shape(lambda key: with_known(agent, asked, penalty(key)), jax.random.key(0))
+    batches = jax.tree.map(lambda column: jnp.zeros((*agent.batch_shape, *column.shape[1:]), column.dtype), known)
     whole = of(update, jax.random.key(0), batches)
     return (whole - _init(bonus, spec)) / critic_steps(agent)
 

@@ -140,7 +140,7 @@ def _serve(job: dict[str, Any]) -> None:
 
     import jax
 
-    from tether.agents import AGENTS, critic_steps
+    from tether.agents import AGENTS, critic_steps, with_known
     from tether.benchmark.speed import SPEC
     from tether.bonuses import BONUSES, FrozenBonus
     from tether.data.columns import with_blank_columns
@@ -158,6 +158,7 @@ def _serve(job: dict[str, Any]) -> None:
     key_bonus, key_fit = run_keys(1)
     problem = Problem(spec, rows.sample())
     penalty = FrozenBonus(bonus, bonus.frozen(fresh_state(bonus, key_bonus, problem)), spec)
+    rows = Rows(with_known(agent, rows.transitions, penalty))
     learner: Learner = agent
     if job.get("together"):
         learner = Together(agent, job["together"])

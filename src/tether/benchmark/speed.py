@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from tether.agents import AGENTS, Agent, critic_steps, refresh_period
+from tether.agents import AGENTS, Agent, critic_steps, refresh_period, with_known
 from tether.agents.td3 import TD3
 from tether.benchmark import flops
 from tether.bonuses import BONUSES, NO_BONUS, Bonus, FrozenBonus, NoBonus
@@ -103,6 +103,7 @@ def measure_agent(
     key_bonus, _ = run_keys(1)
     penalty = FrozenBonus(bonus, bonus.frozen(bonus.init(key_bonus, Problem(spec, data))), spec)
     flop, data = flops.agent_step(agent, bonus, spec), with_blank_columns(data, agent.traits.columns)
+    data = with_known(agent, data, penalty)
     return _measure_loop(name, agent, data, steps, repetitions, flop, critic_steps(agent), (penalty,), agent_epoch, spec)
 
 

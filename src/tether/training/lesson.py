@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from tether.agents import Agent, check_actions, check_bonus, critic_steps, refresh_period
+from tether.agents import Agent, check_actions, check_bonus, critic_steps, refresh_period, with_known
 from tether.bonuses import FrozenBonus, NoBonus
 from tether.data.columns import with_columns
 from tether.data.dataset import Dataset
@@ -69,6 +69,8 @@ class Lesson:
             penalties = bonus.novelty(np.asarray(transitions.observation), np.asarray(transitions.action))
             transitions = transitions._replace(reward=transitions.reward - np.float32(reward_penalty) * penalties)
         self._rows = Rows(transitions)
+        if not self._rows.streamed:
+            self._rows = Rows(with_known(agent, self._rows.transitions, self.penalty), streamed=False)
         if self._rows.streamed and refresh_period(agent):
             raise TetherError(
                 f"{type(agent).__name__} computes returns over the whole log at once, and {dataset.size:,} rows do not fit on "
