@@ -183,7 +183,7 @@ def test_the_proof_has_its_rows_seeds_and_lengths():
 def test_the_ablation_changes_one_thing_at_a_time():
     runs = proof("proof-ablation.toml")
     assert Counter(run.variant for run in runs) == dict.fromkeys({run.variant for run in runs}, 3 * 3)
-    assert len({run.variant for run in runs}) == 13
+    assert len({run.variant for run in runs}) == 14
     for variant in read_plan(PLANS / "proof-ablation.toml").variants:
         assert len(variant.settings) + (variant.bonus is not None) == (variant.name != "whole")
 
