@@ -17,6 +17,7 @@ from tether.report.statistics import (
     collect_scores,
     improvements,
     interquartile_means,
+    middle_half,
     performance_profiles,
     profile_lines,
     statistics_lines,
@@ -120,7 +121,8 @@ def test_one_seed_has_no_interval():
     methods, pairs = statistics_lines(scores)
     assert methods[2][2] == "2.5 [one seed: not known]"
     assert [line[1] for line in pairs[1:]] == ["1.00"]
-    # Of 6 and 8 resampled, the mean is 6, 7 or 8.
+    # The middle half of 1, 2, 4, 9 is 2 and 4. Of 6 and 8 resampled, the mean is 6, 7 or 8.
+    assert middle_half(np.array([[9.0], [1.0], [4.0], [2.0]])).tolist() == [3.0]
     assert task_lines(scores) == [["task", "x", "y"], ["a", "1.0", "2.0 [2.0, 2.0]"], ["b", "4.0", "7.0 [6.0, 8.0]"]]
 
 
