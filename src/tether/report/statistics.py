@@ -116,7 +116,7 @@ def interquartile_means(scores: Scores) -> dict[str, Interval]:
 
 
 def task_means(scores: Scores) -> dict[str, list[Interval]]:
-    """The same task by task, in their order. Of two or three seeds the interval goes from the worst to the best."""
+    """The same task by task, in their order. Of two or three seeds the interval goes about from the worst to the best."""
     library, _ = _rliable()
     with _fixed_draws():
         points, intervals = library.get_interval_estimates(scores.by_method, middle_half, reps=RESAMPLES)

@@ -14,6 +14,8 @@ def asked_for(runs: Sequence[PlannedRun], only: Sequence[str]) -> list[PlannedRu
 
     An entry is several words with commas between them, of which one will do; a word may have `*` and `?` in it.
     """
+    if not only:
+        return [*runs]
     parts = {part for run in runs for part in run.name.split("/")}
     wanted = [entry.split(",") for entry in only]
     for word in (word for words in wanted for word in words):
