@@ -11,12 +11,14 @@ import numpy as np
 import pytest
 from problems import ROWS, bandit, initial_state, penalty, small, train
 
+import tether
 from tether import Tethered as Agent
 from tether.agents import with_known
 from tether.agents.tethered import actor_loss
 from tether.bonuses import ANCHOR, Anchor, BonusTraits, FrozenBonus
 from tether.networks import MLP, Critics
 from tether.policies import Tethered, act
+from tether.training.lesson import Lesson
 from tether.training.loop import epoch
 from tether.types import Batch, Spec
 
@@ -129,3 +131,13 @@ def test_anchors_of_all_rows_are_computed_once():
     for column in ("anchor_mean", "next_anchor_mean"):
         moved = learnt(known._replace(**{column: getattr(known, column) + 0.5}))
         assert any(np.abs(one - other).max() > 1e-3 for one, other in zip(moved, learnt(rows), strict=True))
+
+
+def test_a_log_in_memory_is_learnt_from_with_its_anchors():
+    rows = bandit()
+    columns = dict(zip(("observations", "actions", "rewards", "next_observations", "terminated"), rows, strict=True))
+    dataset = tether.dataset(**{name: np.asarray(column) for name, column in columns.items()})
+    bonus = tether.fit(small(tether.Density, steps=1, held_out_share=0.0), dataset, cache=False)
+    lesson = Lesson(small(Agent), dataset, bonus, seed=0, steps=2)
+    taken, _ = lesson._rows.draw((2, 32), jax.random.key(0), 0, 2, 1)
+    assert taken._fields[5:] == ("anchor_mean", "anchor_std", "next_anchor_mean", "next_anchor_std")
