@@ -55,10 +55,12 @@ def test_what_brac_pays_by_hand(agent, next_cost):
 
 def test_the_conservative_gap_by_hand():
     # Q = s + 2 a. At s = 1: proposals 0 and 0.5 with densities 1/2 and 1/4: log(e^1 * 2 + e^2 * 4) - Q(recorded) = ... - 1.
+    # At s = 3: proposals -1 and 1 with densities 1 and 1/2: log(e^1 + e^5 * 2) - 2. Each with its own observation.
     critics = Critics((MLP((jnp.array([[1.0], [2.0]]),), (jnp.zeros(1),), None, ("none",)),))
-    proposals = cql.Proposals(jnp.array([[[0.0]], [[0.5]]]), jnp.log(jnp.array([[0.5], [0.25]])))
-    gap = cql.conservative_gap(critics, jnp.array([[1.0]]), proposals, jnp.array([[1.0]]))
-    np.testing.assert_allclose(gap, [[math.log(2 * math.e + 4 * math.e**2) - 1.0]], rtol=1e-5)
+    proposals = cql.Proposals(jnp.array([[[0.0], [-1.0]], [[0.5], [1.0]]]), jnp.log(jnp.array([[0.5, 1.0], [0.25, 0.5]])))
+    gap = cql.conservative_gap(critics, jnp.array([[1.0], [3.0]]), proposals, jnp.array([[1.0, 2.0]]))
+    by_hand = [math.log(2 * math.e + 4 * math.e**2) - 1.0, math.log(math.e + 2 * math.e**5) - 2.0]
+    np.testing.assert_allclose(gap, [by_hand], rtol=1e-5)
 
 
 def test_the_gap_of_a_flat_q_is_the_volume_of_the_actions():
