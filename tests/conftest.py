@@ -28,11 +28,12 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 # the older way of making code for fused operations a third of the rest.
 os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false")
 
-# What one process has compiled, the next one reads: tests that kill a run start it again and again.
+# What one process has compiled, the next one reads: tests that kill a run start it again and again, and both halves of the
+# suite compile much of the same.
 COMPILED = tempfile.mkdtemp(prefix="tether-compiled-")
 atexit.register(shutil.rmtree, COMPILED, ignore_errors=True)
 os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", COMPILED)
-os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.2")
+os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.05")
 
 
 @pytest.fixture(scope="session")
