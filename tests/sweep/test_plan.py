@@ -172,7 +172,7 @@ def test_the_proof_has_its_rows_seeds_and_lengths():
     counts = Counter(run.variant for run in runs)
     assert [counts.pop(name) for name in ("tethered", "cloning", "best-tenth", "cloning-scaled", "td3-bc")] == [11 * 3] * 5
     assert [counts.pop(name) for name in ("iql", "rebrac", "paper")] == [4 * 3] * 3
-    assert counts == {"long": 2}
+    assert counts == {"long": 2 * 3}
     lengths = {(run.variant, run.config.training.steps) for run in runs}
     assert {("tethered", 60_000), ("cloning", 20_000), ("best-tenth", 20_000), ("long", 300_000)} <= lengths
     assert [run.config.seed for run in runs] == sorted(run.config.seed for run in runs)  # one seed of all, then the next
