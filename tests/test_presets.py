@@ -92,6 +92,24 @@ def test_only_what_the_task_decided_and_the_user_did_not_is_said():
     assert len(explanations("quick", "td3", "rnd", HOPPER, {})) == 2
 
 
+def test_baselines_have_their_own_papers_settings_for_hand_tasks():
+    pen = make_config("pen-expert-v1", "AdroitHandPen-v1", agent="iql")
+    assert (pen.agent.inverse_temperature, pen.training.reward_scaling) == (0.5, "none")
+    hopper = make_config("hopper-medium-v2", "Hopper-v4", agent="iql")
+    assert (hopper.agent.inverse_temperature, hopper.training.reward_scaling) == (3.0, "auto")  # the agent's own
+    rebrac = make_config("pen-expert-v1", "AdroitHandPen-v1", agent="rebrac").agent
+    assert (rebrac.batch_size, rebrac.learning_rate_actor, rebrac.learning_rate_critic) == (256, 3e-4, 3e-4)
+    assert make_config("hopper-medium-v2", "Hopper-v4", agent="rebrac").agent.batch_size == 1024
+
+
+def test_a_baseline_s_own_settings_for_a_kind_of_task_are_said():
+    (note,) = explanations("tether", "iql", "none", PEN, {})
+    assert note == "agent.inverse_temperature 0.5, training.reward_scaling none: iql's own paper's for manipulation such as pen"
+    (note,) = explanations("tether", "iql", "none", PEN, {"agent.inverse_temperature": "3"})
+    assert note.startswith("training.reward_scaling none: ")
+    assert explanations("tether", "iql", "none", HOPPER, {}) == []
+
+
 @pytest.mark.parametrize(
     ("preset", "bonus", "agent"),
     [

@@ -64,6 +64,13 @@ RULES = (
         group="manipulation",
         chosen_with="cvae",
     ),
+    # Baselines whose own papers have other settings for the hand tasks.
+    Rule({"agent.inverse_temperature": 0.5, "training.reward_scaling": "none"}, agent="iql", group="manipulation"),
+    Rule(
+        {"agent.batch_size": 256, "agent.learning_rate_actor": 3e-4, "agent.learning_rate_critic": 3e-4},
+        agent="rebrac",
+        group="manipulation",
+    ),
     # Ours, chosen on hopper-medium, halfcheetah-medium and hopper-medium-expert: results/tether-preset/PROTOCOL.md.
     Rule({"training.steps": 60_000}, preset="tether"),
     Rule(
@@ -146,15 +153,17 @@ def explanations(
     asked: Mapping[str, Any],
     measured: Mapping[str, float] | None = None,
 ) -> list[str]:
-    """Where the weights are from, in words, unless it goes without saying or the user has asked for some.
+    """What the kind of task has decided, and where the weights are from, in words; not where the user has asked for some.
 
     `measured` are those that `--bonus auto` has multiplied already.
     """
+    said = _of_its_own_paper(preset, agent, bonus, task, asked)
     rules = _rules_of_weights(preset, agent, bonus, task, asked)
     if not rules:
-        return []
+        return said
     values, deciding = _spelled(rules, measured or {}), rules[-1]
-    said = [f"{values}: the paper's for {task.group} such as {task.name}"] if task is not None and deciding.group != ANY else []
+    if task is not None and deciding.group != ANY:
+        said.append(f"{values}: the paper's for {task.group} such as {task.name}")
     if _is_elsewhere(deciding, task):
         said.append(
             f"{values}: the preset's, chosen on {deciding.chosen_on}; what is best here is not known. Train with a third and "
@@ -167,6 +176,14 @@ def explanations(
             f"they were chosen for {deciding.chosen_with}; `tether bonus DATASET` tells what to multiply them by for others"
         )
     return said
+
+
+def _of_its_own_paper(preset: str, agent: str, bonus: str, task: Task | None, asked: Mapping[str, Any]) -> list[str]:
+    """A line for each rule of a kind of task that is not about weights of a bonus."""
+    rules = [rule for rule in rules_for(preset, agent, bonus, task) if rule.group != ANY and not rule.settings.keys() & WEIGHTS]
+    left = [{name: value for name, value in rule.settings.items() if name not in asked} for rule in rules]
+    spelled = [", ".join(f"{name} {value}" for name, value in settings.items()) for settings in left if settings]
+    return [f"{settings}: {agent}'s own paper's for {task.group} such as {task.name}" for settings in spelled if task is not None]
 
 
 def guessed_weights(preset: str, agent: str, bonus: str, task: Task | None, asked: Mapping[str, Any]) -> str:

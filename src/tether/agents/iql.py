@@ -6,7 +6,8 @@
 
 pi is a Gaussian around tanh of the network with one learned log-std for each action (weighted_cloning.py). The actor's rate falls
 as a cosine over the whole training. Rewards are scaled by the range of returns.
-Differs from the paper: weights start as PyTorch's do and not orthogonal.
+Differs from the paper: weights start as PyTorch's do and not orthogonal; no dropout, which the paper has on the hand tasks.
+Its other settings for those are in presets.py.
 Beyond it: the actor pays the bonus of its mean action, if that is given a weight.
 """
 

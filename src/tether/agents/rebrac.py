@@ -3,7 +3,8 @@
     critic target   y = r + discount (1 - terminated) (min_i Qbar_i(s', a') - beta_c |a' - a'_recorded|^2)
     actor loss      E[beta_a |pi(s) - a|^2 - min_i Q_i(s, pi(s)) / E|min_i Q_i|]
 
-Critics have layer norm after every hidden layer; three hidden layers, batches of 1,024, rates of 1e-3.
+Critics have layer norm after every hidden layer; three hidden layers, batches of 1,024, rates of 1e-3 (presets.py has the hand
+tasks').
 Differs from the paper: one pair of weights (its own for hopper-medium) instead of one for each dataset; the last layers start as
 all others do; at the end of an episode, where no next action is recorded, the critic's penalty is 0.
 """
