@@ -67,10 +67,16 @@ def test_only_the_data_of_what_is_asked_for_must_be_there(
 ):
     plan = write(tmp_path)
     shutil.copy(pendulum_file, tmp_path / "hopper-medium.hdf5")
-    assert cli.main(["sweep", "status", str(plan)]) == 2
+    assert cli.main(["sweep", str(plan), "--dry-run"]) == 2
     assert "datasets[1]: " in capsys.readouterr().err
+    assert cli.main(["sweep", "status", str(plan)]) == 0  # which only looks
+    out = capsys.readouterr().out
+    assert out.startswith("plan: 10 waiting; not running\n")
+    assert out.endswith(f"missing: {tmp_path}/hopper-medium-replay.hdf5: no such file\n")
     assert cli.main(["sweep", "status", str(plan), "--only", "hopper-medium", "s0"]) == 0
-    assert capsys.readouterr().out.startswith("plan: 2 waiting; not running\n")
+    out = capsys.readouterr().out
+    assert out.startswith("plan: 2 waiting; not running\n")
+    assert "missing" not in out
     assert cli.main(["sweep", str(plan), "--only", "hopper-medium-replay"]) == 2
     assert f"{tmp_path}/hopper-medium-replay.hdf5: no such file" in capsys.readouterr().err
     assert not (tmp_path / "runs").exists()

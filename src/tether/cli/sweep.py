@@ -115,7 +115,7 @@ def status(plan: Path, /, out: Path | None = None, only: tuple[str, ...] = ()) -
     from tether.sweep.head import open_sweep
     from tether.sweep.workers import share_out
 
-    found = open_sweep(plan, out, only).asked
+    found = open_sweep(plan, out, only, to_look=True).asked
     now = found.records.now() or {}
     slots = share_out(now.get("workers"), now.get("threads"))
     left = estimate(found, slots, measure=False, together=now.get("together", 1))

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from tether.sweep.bundles import bundles_of
 from tether.sweep.choosing import Winner, in_words, number_of_final_runs
 from tether.sweep.estimate import Estimate
-from tether.sweep.expansion import PlannedRun
+from tether.sweep.expansion import Data, PlannedRun
 from tether.sweep.head import Sweep, is_to_do
 from tether.sweep.pool import clock
 from tether.sweep.records import DONE, FAILED, RUNNING, WAITING, counted
@@ -40,11 +40,13 @@ def plan_lines(sweep: Sweep, left: Estimate | None, together: int = 1) -> list[s
         lines.append(f"  of it: {', '.join(f'{name} {seconds / left.total:.0%}' for name, seconds in parts.items())}")
         if together > 1:
             lines.append("  a program of several seeds is counted as its runs one by one; tether bench --seeds-together compares")
-    missing = [data for data in sweep.datasets if data.missing]
-    if missing:
-        others = "".join(f", {data.name}" for data in missing[1:])
-        lines.append(f"missing: {missing[0].missing}" + (f"; the same for{others[1:]}" if others else ""))
-    return lines
+    return lines + _missing_lines(sweep.datasets)
+
+
+def _missing_lines(datasets: Iterable[Data]) -> list[str]:
+    missing = [data for data in datasets if data.missing]
+    others = "".join(f", {data.name}" for data in missing[1:])
+    return [f"missing: {missing[0].missing}" + (f"; the same for{others[1:]}" if others else "")] if missing else []
 
 
 def _program_lines(sweep: Sweep, together: int) -> list[str]:
@@ -87,7 +89,7 @@ def status_lines(sweep: Sweep, left: Estimate | None) -> list[str]:
     if any(known.state != DONE for known in sweep.known.values()):
         unknown = f"not known; tether sweep {sweep.plan.path} --dry-run measures the speed here"
         lines.append(f"time left: {unknown if left is None else time_line(left)}")
-    return lines
+    return lines + _missing_lines({run.data: None for run in sweep.runs if sweep.known[run.name].state != DONE})
 
 
 def winner_lines(sweep: Sweep) -> list[str]:

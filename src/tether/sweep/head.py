@@ -41,10 +41,10 @@ class Sweep:
         return replace(self, runs=runs, known={run.name: self.known[run.name] for run in runs}, datasets=datasets)
 
 
-def open_sweep(path: Path, out: Path | None = None, only: tuple[str, ...] = ()) -> Sweep:
-    """Read the plan and look at what there is of it. Nothing is written."""
+def open_sweep(path: Path, out: Path | None = None, only: tuple[str, ...] = (), to_look: bool = False) -> Sweep:
+    """Read the plan and look at what there is of it. Nothing is written. `to_look` alone, no data need be there."""
     plan = read_plan(path, out)
-    return look(plan, find_data(plan, in_part=bool(only)), only)
+    return look(plan, find_data(plan, in_part=to_look or bool(only)), only)
 
 
 def look(plan: Plan, datasets: tuple[Data, ...], only: tuple[str, ...] = ()) -> Sweep:
