@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from tether.errors import TetherError
 from tether.report.curves import curves_figure, draw_curves
@@ -58,6 +59,16 @@ def test_runs_are_told_apart_by_colour_and_named_in_the_legend(make_run: MakeRun
     assert first.get_color() != second.get_color()
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["with", "without", "actor bonus", "critic bonus"]
     assert [line.get_color() for line in figure.axes[2].lines] == [first.get_color(), second.get_color()] * 2
+
+
+def test_long_names_take_more_lines_of_the_legend_and_stay_in_the_picture(make_run: MakeRun):
+    runs = [make_run("a"), make_run("b"), make_run("c")]
+    for labels, columns in ((["a", "b", "c"], 3), (["halfcheetah-medium-expert/tethered-density/longer"] * 3, 2)):
+        figure = curves_figure(runs, labels)
+        (legend,) = figure.legends
+        renderer = FigureCanvasAgg(figure).get_renderer()
+        assert legend.get_window_extent(renderer).width <= figure.bbox.width
+        assert legend._ncols == columns
 
 
 def test_a_run_without_critic_or_bonus_has_one_panel(make_run: MakeRun):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from tether.errors import TetherError
-from tether.report.figures import COLOURS, GREY, label_steps, save_figure, style
+from tether.report.figures import COLOURS, GREY, label_steps, legend_above, save_figure, style
 from tether.runs.reading import Run
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def curves_figure(runs: Sequence[Run], labels: Sequence[str] | None = None) -> F
         handles = [Line2D([], [], color=colour, label=label) for colour, label in zip(colours, labels, strict=True)]
         handles += [Line2D([], [], color=GREY, linewidth=1.2, label="goes on from here")] if starts else []
         handles += [Line2D([], [], color=GREY, linestyle=BONUSES[name][1], label=name) for name in drawn]
-        figure.legend(handles=handles, loc="outside upper center", ncols=3)
+        legend_above(figure, handles)
     return figure
 
 

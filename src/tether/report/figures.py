@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from tether.storage import replacing
 
 if TYPE_CHECKING:
+    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
@@ -45,6 +46,18 @@ def save_figure(figure: Figure, path: Path | str) -> None:
 
     with style(), replacing(path) as temporary:
         FigureCanvasAgg(figure).print_figure(temporary, format="png", dpi=150)
+
+
+def legend_above(figure: Figure, handles: Sequence[Artist], columns: int = 3) -> None:
+    """A legend over all panels, in as many columns as the figure is wide enough for. Names of runs may be long."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    renderer = FigureCanvasAgg(figure).get_renderer()
+    for number in range(min(columns, len(handles)), 0, -1):
+        legend = figure.legend(handles=handles, loc="outside upper center", ncols=number)
+        if number == 1 or legend.get_window_extent(renderer).width <= figure.bbox.width:
+            return
+        legend.remove()
 
 
 def name_panel(axes: Axes, bonus: str) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from tether.errors import TetherError
 from tether.report.curves import DIVERGED, break_axis
-from tether.report.figures import COLOURS, GREY, label_steps, save_figure, style
+from tether.report.figures import COLOURS, GREY, label_steps, legend_above, save_figure, style
 from tether.report.tables import Score
 from tether.runs.reading import Run
 
@@ -80,7 +80,7 @@ def promises_figure(found: Mapping[str, Promises], discount: float) -> Figure:
         if largest > DIVERGED * limit:
             break_axis(panels[0], limit, largest)
         handles = [Line2D([], [], color=GREY, linestyle=line, label=text) for line, text in lines.items()]
-        figure.legend(handles=handles, loc="outside upper center", ncols=min(len(found), 3))
+        legend_above(figure, handles)
     return figure
 
 
