@@ -49,7 +49,10 @@ def test_scores_are_seeds_by_tasks_and_what_is_not_used_is_said(make_run: Callab
     assert scores.tasks == ("hopper", "walker")
     np.testing.assert_array_equal(scores.by_method["bc-none"], [[10.0, 20.0], [11.0, 21.0]])
     np.testing.assert_array_equal(scores.by_method["td3-none"], [[1.0, 2.0]])
-    assert scores.left_out == ["pen: not every method has a run on it", "1 runs of bc-none: some tasks have 2 seeds only"]
+    assert scores.left_out == [
+        "pen: not every method has a run on it",
+        "bc-none: seeds beyond 2 a task, 1 in all; some tasks have no more",
+    ]
     assert collect_scores(group_runs(runs), "last_ten").by_method["td3-none"].tolist() == [[0.1, 0.2]]
 
 

@@ -89,7 +89,7 @@ def collect_scores(groups: Sequence[Group], score: str = "last", policy: str | N
         number = min(len(mine[task]) for task in tasks)
         dropped = sum(len(mine[task]) - number for task in tasks)
         if dropped:
-            left_out.append(f"{dropped} runs of {method}: some tasks have {number} seeds only")
+            left_out.append(f"{method}: seeds beyond {number} a task, {dropped} in all; some tasks have no more")
         by_method[method] = np.array([[mine[task][seed] for seed in sorted(mine[task])[:number]] for task in tasks]).T
     return Scores(tuple(tasks), by_method, left_out)
 
