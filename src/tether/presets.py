@@ -180,10 +180,12 @@ def explanations(
 
 def _of_its_own_paper(preset: str, agent: str, bonus: str, task: Task | None, asked: Mapping[str, Any]) -> list[str]:
     """A line for each rule of a kind of task that is not about weights of a bonus."""
+    if task is None:
+        return []
     rules = [rule for rule in rules_for(preset, agent, bonus, task) if rule.group != ANY and not rule.settings.keys() & WEIGHTS]
     left = [{name: value for name, value in rule.settings.items() if name not in asked} for rule in rules]
     spelled = [", ".join(f"{name} {value}" for name, value in settings.items()) for settings in left if settings]
-    return [f"{settings}: {agent}'s own paper's for {task.group} such as {task.name}" for settings in spelled if task is not None]
+    return [f"{settings}: {agent}'s own paper's for {task.group} such as {task.name}" for settings in spelled]
 
 
 def guessed_weights(preset: str, agent: str, bonus: str, task: Task | None, asked: Mapping[str, Any]) -> str:

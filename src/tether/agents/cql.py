@@ -136,7 +136,7 @@ def propose(agent: CQL, actor: SquashedGaussian, observation: jax.Array, next_ob
 def conservative_gap(critics: Critics, observation: jax.Array, proposals: Proposals, values: jax.Array) -> jax.Array:
     """`log sum exp` of Q over the proposals, each divided by its density, less Q of the recorded action: `(critics, B)`."""
     count, rows, size = proposals.action.shape
-    # All pairs as rows of one product: with one axis more a step takes 1.4 times as long on a CPU.
+    # All pairs as rows of one product: with one axis more a CPU takes longer for the same products (docs/speed.md).
     repeated = jnp.tile(observation, (count, 1))
     pushed = critics(repeated, proposals.action.reshape(count * rows, size)).reshape(-1, count, rows)
     return jax.nn.logsumexp(pushed - proposals.log_density[None], axis=1) - values

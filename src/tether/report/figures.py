@@ -48,12 +48,12 @@ def save_figure(figure: Figure, path: Path | str) -> None:
         FigureCanvasAgg(figure).print_figure(temporary, format="png", dpi=150)
 
 
-def legend_above(figure: Figure, handles: Sequence[Artist], columns: int = 3) -> None:
-    """A legend over all panels, in as many columns as the figure is wide enough for. Names of runs may be long."""
+def legend_above(figure: Figure, handles: Sequence[Artist]) -> None:
+    """A legend over all panels, in up to three columns, as many as fit: names of runs may be long."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
     renderer = FigureCanvasAgg(figure).get_renderer()
-    for number in range(min(columns, len(handles)), 0, -1):
+    for number in range(min(3, len(handles)), 0, -1):
         legend = figure.legend(handles=handles, loc="outside upper center", ncols=number)
         if number == 1 or legend.get_window_extent(renderer).width <= figure.bbox.width:
             return
