@@ -157,7 +157,7 @@ def explanations(
 
     `measured` are those that `--bonus auto` has multiplied already.
     """
-    said = _of_its_own_paper(preset, agent, bonus, task, asked)
+    said = of_its_own_paper(preset, agent, bonus, task, asked)
     rules = _rules_of_weights(preset, agent, bonus, task, asked)
     if not rules:
         return said
@@ -178,8 +178,8 @@ def explanations(
     return said
 
 
-def _of_its_own_paper(preset: str, agent: str, bonus: str, task: Task | None, asked: Mapping[str, Any]) -> list[str]:
-    """A line for each rule of a kind of task that is not about weights of a bonus."""
+def of_its_own_paper(preset: str, agent: str, bonus: str, task: Task | None, asked: Mapping[str, Any]) -> list[str]:
+    """A line for each rule of a kind of task that is not about weights of a bonus: what a baseline has on it alone."""
     if task is None:
         return []
     rules = [rule for rule in rules_for(preset, agent, bonus, task) if rule.group != ANY and not rule.settings.keys() & WEIGHTS]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import fields
 from functools import cache
 from pathlib import Path
 
@@ -170,7 +171,8 @@ def test_the_proof_has_its_rows_seeds_and_lengths():
     }
     assert {run.data.name for run in runs} == every
     counts = Counter(run.variant for run in runs)
-    assert [counts.pop(name) for name in ("tethered", "cloning", "best-tenth", "cloning-scaled", "td3-bc")] == [11 * 3] * 5
+    everywhere = ("tethered", "cloning", "best-tenth", "cloning-scaled", "td3-bc", "td3-bc-our-critics")
+    assert [counts.pop(name) for name in everywhere] == [11 * 3] * 6
     assert [counts.pop(name) for name in ("iql", "rebrac", "paper")] == [4 * 3] * 3
     assert counts == {"long": 2 * 3}
     lengths = {(run.variant, run.config.training.steps) for run in runs}
@@ -178,6 +180,25 @@ def test_the_proof_has_its_rows_seeds_and_lengths():
     assert [run.config.seed for run in runs] == sorted(run.config.seed for run in runs)  # one seed of all, then the next
     assert {setting(run, "agent.best_share") for run in runs if run.variant == "best-tenth"} == {0.1}
     assert all(run.config.bonus.seed == run.config.seed for run in runs if run.bonus != "none")  # each seed has its own fit
+
+
+def test_td3_bc_with_our_critics_learns_as_tethered_does():
+    first = {run.variant: run.config for run in reversed(proof("proof.toml"))}
+    other, ours = first["td3-bc-our-critics"], first["tethered"]
+    shared = {field.name for field in fields(other.agent)} & {field.name for field in fields(ours.agent)}
+    differing = {name for name in shared if getattr(other.agent, name) != getattr(ours.agent, name)}
+    assert differing == {"bonus_weight_actor"}  # it has none
+    assert (other.policy, other.training.reward_scaling, ours.agent.traits.reward_scaling) == (ours.policy, "divide", "divide")
+
+
+def test_what_a_baseline_has_on_some_tasks_alone_is_noted():
+    noted = {(run.data.name, run.variant): run.notes for run in proof("proof.toml")}
+    assert noted["pen-expert", "iql"] == (
+        "agent.inverse_temperature 0.5, training.reward_scaling none: iql's own paper's for manipulation such as pen",
+    )
+    assert noted["hopper-medium", "iql"] == ()
+    (note,) = noted["pen-expert", "tethered"]
+    assert note.startswith("agent.bonus_weight_actor 0.003, chosen on locomotion; what is best there is not known")
 
 
 def test_the_ablation_changes_one_thing_at_a_time():

@@ -121,7 +121,7 @@ def test_weights_that_were_chosen_on_other_tasks_are_said_once(tmp_path: Path, p
     path.write_text(f'out = "{tmp_path}/runs"\ndatasets = ["halfcheetah-mixed-tether", "{pendulum_file}"]\n{own}')
     said: list[str] = []
     sweep = head.open_sweep(path)
-    assert [bool(run.guessed) for run in sweep.runs] == [False, False, True, False]  # by dataset, then by variant
+    assert [bool(run.notes) for run in sweep.runs] == [False, False, True, False]  # by dataset, then by variant
     head.carry_out(sweep, Processes(TWO), said.append, show=False)
     (line,) = (line for line in said if "chosen on locomotion" in line)
     assert line.startswith("pendulum: agent.bonus_weight_actor 0.003, chosen on locomotion;")

@@ -13,9 +13,9 @@ from tether.bonuses import BONUSES
 from tether.config import RunConfig, make_config
 from tether.data import locate
 from tether.data.named.catalogue import find_known
-from tether.environments.tasks import find_task
+from tether.environments.tasks import Task, find_task
 from tether.errors import TetherError
-from tether.presets import guessed_weights, usual_agent, usual_bonus
+from tether.presets import guessed_weights, of_its_own_paper, usual_agent, usual_bonus
 from tether.settings import choose as choose_kind
 from tether.settings import to_named
 from tether.sweep.plan import MOST_RUNS, Plan, Variant
@@ -47,7 +47,7 @@ class PlannedRun:
     agent: str
     bonus: str
     variant: str
-    guessed: str = ""  # weights of the preset that were chosen on tasks of another kind
+    notes: tuple[str, ...] = ()  # what the kind of task has decided, or leaves open, in words
 
     @property
     def method(self) -> str:
@@ -143,8 +143,15 @@ def make_run(plan: Plan, data: Data, agent: str, bonus: str, variant: Variant, s
         where = f"variant {variant.name}" if variant.settings or variant.agent or variant.bonus else "settings"
         raise TetherError(f"{plan.path}: {where}, {method} on {data.name}: {error}") from error
     folder = stage / data.name / method / variant.name / f"s{seed}"
-    guessed = guessed_weights(preset, agent, bonus, find_task(env_id), overrides)
-    return PlannedRun(folder.relative_to(plan.out).as_posix(), config, folder, data, agent, bonus, variant.name, guessed)
+    notes = _notes(preset, agent, bonus, find_task(env_id), overrides)
+    return PlannedRun(folder.relative_to(plan.out).as_posix(), config, folder, data, agent, bonus, variant.name, notes)
+
+
+def _notes(preset: str, agent: str, bonus: str, task: Task | None, asked: dict[str, Any]) -> tuple[str, ...]:
+    """What `tether train` would say of such a run's settings, for many runs at once."""
+    guessed = guessed_weights(preset, agent, bonus, task, asked)
+    unknown = f"{guessed}; what is best there is not known: compare other weights, as variants of the plan"
+    return (*of_its_own_paper(preset, agent, bonus, task, asked), *([unknown] if guessed else []))
 
 
 def _applicable(settings: dict[str, Any], bonus: str) -> dict[str, Any]:

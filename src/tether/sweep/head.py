@@ -72,7 +72,7 @@ def carry_out(
         raise TetherError(f"{sweep.plan.path}: {missing[0].missing}{more}")
     with storage.exclusive(sweep.records.folder), stop_on_interrupt() as stop:
         tried: set[str] = set()
-        guesses = _guesses(sweep, retry)
+        notes = _notes(sweep, retry)
         while True:
             _keep_plan(sweep)
             asked = sweep.asked
@@ -82,8 +82,8 @@ def carry_out(
             done_steps = sum(known.step for known in asked.known.values() if known.state == DONE)
             programs = f", up to {together} seeds in one program" if together > 1 else ""
             say(f"{sweep.plan.name}: {counted(asked.known)}; {len(todo)} to do by {backend}{programs}")
-            while guesses:
-                say(guesses.pop(0))
+            while notes:
+                say(notes.pop(0))
             Pool(sweep.records, backend, stop, say, show, together).carry_out(todo, sweep.plan.name, done_steps)
             tried |= {run.name for run in todo}
             sweep = look(sweep.plan, sweep.datasets, sweep.only)  # which may have decided on final runs
@@ -95,16 +95,13 @@ def _keep_plan(sweep: Sweep) -> None:
     sweep.records.keep_plan(sweep.plan.name, sweep.runs, in_words(choice) if choice and compared else "", episodes)
 
 
-def _guesses(sweep: Sweep, retry: bool) -> list[str]:
-    """A line for all runs whose weights were chosen on other tasks than theirs."""
+def _notes(sweep: Sweep, retry: bool) -> list[str]:
+    """A line for all runs of which the same is to be said."""
     found: dict[str, dict[str, None]] = {}
     for run in sweep.asked.runs:
-        if run.guessed and is_to_do(sweep.known[run.name], retry):
-            found.setdefault(run.guessed, {})[run.data.name] = None
-    return [
-        f"{', '.join(names)}: {guessed}; what is best there is not known: compare other weights, as variants of the plan"
-        for guessed, names in found.items()
-    ]
+        for note in run.notes if is_to_do(sweep.known[run.name], retry) else ():
+            found.setdefault(note, {})[run.data.name] = None
+    return [f"{', '.join(names)}: {note}" for note, names in found.items()]
 
 
 def anything_to_do(sweep: Sweep, retry: bool) -> bool:
