@@ -79,3 +79,27 @@ def test_a_long_label_goes_on_in_the_next_line():
     Console(file=shown, width=40).print(rich_lines([["run", "last"], [f"{'x' * 60}-rnd", "1.0 ± 2.0"]]))
     cells = [line.split("│")[1].strip() for line in shown.getvalue().splitlines() if line.startswith("│")]
     assert "".join(cells) == f"{'x' * 60}-rnd"
+
+
+def test_columns_that_do_not_fit_are_a_table_of_their_own_with_the_labels_again():
+    """A label takes 6 + 3 characters, a score 17 + 3, the frame one more: 30 hold one score, 50 two."""
+    scores = [f"{number}1.8 [27.5, 35.9]" for number in range(1, 4)]
+    lines = [["task", "cloning", "td3-bc", "tethered"], ["hopper", *scores]]
+
+    def tables(width: int) -> list[list[str]]:
+        shown = io.StringIO()
+        Console(file=shown, width=width).print(rich_lines(lines, title="last"))
+        rows = [line.split("│")[1:-1] for line in shown.getvalue().splitlines() if line.startswith("│")]
+        return [[cell.strip() for cell in row] for row in rows]
+
+    first, second, third = scores
+    assert tables(70) == [["hopper", first, second, third]]
+    assert tables(50) == tables(69) == [["hopper", first, second], ["hopper", third]]
+    assert tables(30) == tables(49) == [["hopper", first], ["hopper", second], ["hopper", third]]
+
+
+def test_a_long_label_is_folded_before_a_column_goes_elsewhere():
+    """24 + 3 of the label, twice 9 + 3, and one: 52."""
+    lines = [["run", "last", "best"], ["x" * 60, "1.0 ± 2.0", "3.0 ± 4.0"]]
+    assert rich_lines(lines).parts(52) == [[1, 2]]
+    assert rich_lines(lines).parts(51) == [[1], [2]]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -12,6 +12,7 @@ from tether.errors import TetherError, did_you_mean
 from tether.runs.reading import Run
 
 if TYPE_CHECKING:
+    from rich.console import Console, ConsoleOptions
     from rich.table import Table
 
 COLUMNS = {"last": "last", "last_ten": "last ten", "best": "best"}  # as result.json spells them, and as a table does
@@ -60,7 +61,7 @@ def seeds_row(label: str, runs: Sequence[Run], policy: str | None = None) -> Row
     return Row(label, {title: Score(float(np.mean(values)), float(np.std(values))) for title, values in means.items()})
 
 
-def rich_table(rows: Sequence[Row], title: str = "", heading: str = "") -> Table:
+def rich_table(rows: Sequence[Row], title: str = "", heading: str = "") -> Shown:
     """For the terminal. `heading` stands above the labels."""
     return rich_lines(_lines(rows, heading), title)
 
@@ -70,19 +71,52 @@ def markdown_table(rows: Sequence[Row], heading: str = "") -> str:
     return markdown_lines(_lines(rows, heading))
 
 
-def rich_lines(lines: Sequence[Sequence[str]], title: str = "") -> Table:
+def rich_lines(lines: Sequence[Sequence[str]], title: str = "") -> Shown:
     """The same as `markdown_lines`, for the terminal."""
-    from rich.markup import escape
-    from rich.table import Table
+    return Shown(lines, title)
 
-    heading, *rest = lines
-    table = Table(title=title, title_justify="left")
-    table.add_column(heading[0], overflow="fold")  # a label that is cut short no longer tells its row from the next
-    for column in heading[1:]:
-        table.add_column(column, justify="right", no_wrap=True)
-    for line in rest:
-        table.add_row(*map(escape, line))
-    return table
+
+@dataclass(frozen=True)
+class Shown:
+    """What rich prints as one table, or where the terminal is too narrow as several, of which each has the labels.
+
+    A number is never cut. A label is folded where that helps, since one cut short no longer tells its row from the next.
+    """
+
+    lines: Sequence[Sequence[str]]
+    title: str
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Table]:
+        for place, columns in enumerate(self.parts(options.max_width)):
+            yield self._table(columns, self.title if place == 0 else "further columns")
+
+    def parts(self, width: int) -> list[list[int]]:
+        """Numbers of the columns that stand beside the labels in each table."""
+        label, *others = (max(map(len, column)) + BORDER for column in zip(*self.lines, strict=True))
+        room = width - 1 - min(label, FOLDED + BORDER)
+        parts: list[list[int]] = [[]]
+        for number, wide in enumerate(others, start=1):
+            if parts[-1] and wide + sum(others[column - 1] for column in parts[-1]) > room:
+                parts.append([])
+            parts[-1].append(number)
+        return parts
+
+    def _table(self, columns: Sequence[int], title: str) -> Table:
+        from rich.markup import escape
+        from rich.table import Table
+
+        heading, *rest = self.lines
+        table = Table(title=title, title_justify="left")
+        table.add_column(heading[0], overflow="fold")
+        for column in columns:
+            table.add_column(heading[column], justify="right", no_wrap=True)
+        for line in rest:
+            table.add_row(*(escape(line[column]) for column in (0, *columns)))
+        return table
+
+
+FOLDED = 24  # characters on a line of a label, before columns go to a table of their own
+BORDER = 3  # a line and two spaces, for each column
 
 
 def markdown_lines(lines: Sequence[Sequence[str]]) -> str:
