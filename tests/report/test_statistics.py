@@ -22,6 +22,7 @@ from tether.report.statistics import (
     profile_lines,
     statistics_lines,
     task_lines,
+    task_means,
 )
 from tether.runs.reading import Run
 
@@ -36,6 +37,19 @@ def make(make_run: Callable[..., Run], agent: str, task: str, seed: int, last: f
     score = {"last": {"mean": last, "std": 1.0}, "last_ten": {"mean": last / 10, "std": 1.0}}
     result = {"dataset": {"name": task, "env_id": None}, "score": score, "score_by_policy": {"online": score}, "score_unit": unit}
     return make_run(name=f"{agent}/{task}/s{seed}", config=config, result=result)
+
+
+def test_an_interval_is_the_same_whoever_else_is_compared():
+    """The resamples of one method must not depend on how many came before it."""
+    random = np.random.default_rng(0)
+    one, two, three = (random.normal(size=(5, 4)) for _ in range(3))
+    few, many = Scores(tuple("abcd"), {"two": two, "one": one}), Scores(tuple("abcd"), {"three": three, "one": one, "two": two})
+    for statistic in (interquartile_means, task_means):
+        assert {name: statistic(many)[name] for name in ("one", "two")} == statistic(few)
+    assert improvements(many)["one", "two"] == improvements(few)["one", "two"]
+    thresholds = np.array([-1.0, 0.0, 1.0])
+    found = [performance_profiles(scores, thresholds)[1]["one"] for scores in (few, many)]
+    np.testing.assert_array_equal(*found)
 
 
 # Scores

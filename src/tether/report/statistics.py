@@ -6,11 +6,11 @@ so intervals are about other seeds on the same tasks and not about other tasks.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import combinations
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -107,23 +107,14 @@ def _comparable(groups: Sequence[Group]) -> tuple[list[Group], list[str]]:
 
 def interquartile_means(scores: Scores) -> dict[str, Interval]:
     """The mean of the middle half of all runs of a method: of less noise than the median, and not ruled by one task."""
-    library, metrics = _rliable()
-    with _fixed_draws():
-        points, intervals = library.get_interval_estimates(
-            scores.by_method, lambda values: np.array([metrics.aggregate_iqm(values)]), reps=RESAMPLES
-        )
-    return {name: _interval(points[name], intervals[name]) for name in scores.by_method}
+    _, metrics = _rliable()
+    found = _estimates(scores.by_method, lambda values: np.array([metrics.aggregate_iqm(values)]))
+    return {name: intervals[0] for name, intervals in found.items()}
 
 
 def task_means(scores: Scores) -> dict[str, list[Interval]]:
     """The same task by task, in their order. Of two or three seeds the interval goes about from the worst to the best."""
-    library, _ = _rliable()
-    with _fixed_draws():
-        points, intervals = library.get_interval_estimates(scores.by_method, middle_half, reps=RESAMPLES)
-    return {
-        name: [Interval(*map(float, found)) for found in zip(points[name], *intervals[name], strict=True)]
-        for name in scores.by_method
-    }
+    return _estimates(scores.by_method, middle_half)
 
 
 def middle_half(values: np.ndarray) -> np.ndarray:
@@ -134,14 +125,8 @@ def middle_half(values: np.ndarray) -> np.ndarray:
 
 def improvements(scores: Scores) -> dict[tuple[str, str], Interval]:
     """How probable it is that a run of the one method is better than one of the other, on a task taken at random."""
-    library, _ = _rliable()
-    pairs = list(combinations(scores.by_method, 2))
-    given = {f"{number}": tuple(scores.by_method[name] for name in pair) for number, pair in enumerate(pairs)}
-    if not given:
-        return {}
-    with _fixed_draws():
-        points, intervals = library.get_interval_estimates(given, share_better, reps=RESAMPLES)
-    found = {pair: _interval(points[str(number)], intervals[str(number)]) for number, pair in enumerate(pairs)}
+    pairs = {pair: tuple(scores.by_method[name] for name in pair) for pair in combinations(sorted(scores.by_method), 2)}
+    found = {pair: intervals[0] for pair, intervals in _estimates(pairs, share_better).items()}
     return found | {(b, a): Interval(1.0 - p.value, 1.0 - p.high, 1.0 - p.low) for (a, b), p in found.items()}
 
 
@@ -161,9 +146,12 @@ def performance_profiles(scores: Scores, thresholds: np.ndarray | None = None) -
         every = np.concatenate([values.ravel() for values in scores.by_method.values()])
         low, high = float(every.min()), float(every.max())
         thresholds = np.linspace(min(0.0, low), high if high > low else low + 1.0, THRESHOLDS)
-    with _fixed_draws():
-        profiles, intervals = library.create_performance_profile(scores.by_method, thresholds, reps=RESAMPLES)
-    return thresholds, {name: Profile(profiles[name], *intervals[name]) for name in scores.by_method}
+    found = {}
+    for name, values in scores.by_method.items():
+        with _fixed_draws():
+            profiles, intervals = library.create_performance_profile({name: values}, thresholds, reps=RESAMPLES)
+        found[name] = Profile(profiles[name], *intervals[name])
+    return thresholds, found
 
 
 def statistics_lines(scores: Scores) -> tuple[list[list[str]], list[list[str]]]:
@@ -217,8 +205,16 @@ def _round_step(rough: float) -> float:
     return float(next(size * factor for factor in (1, 2, 5, 10) if size * factor >= rough * 0.999))
 
 
-def _interval(point: np.ndarray, interval: np.ndarray) -> Interval:
-    return Interval(float(point[0]), float(interval[0, 0]), float(interval[1, 0]))
+def _estimates(given: Mapping[Any, Any], statistic: Callable[..., np.ndarray]) -> dict[Any, list[Interval]]:
+    """The statistic of each, number by number, with its intervals. Each has the same draws, whatever else is compared."""
+    library, _ = _rliable()
+    found = {}
+    for name, scores in given.items():
+        with _fixed_draws():
+            points, intervals = library.get_interval_estimates({"this": scores}, statistic, reps=RESAMPLES)
+        numbers = zip(points["this"], *intervals["this"], strict=True)
+        found[name] = [Interval(*map(float, number)) for number in numbers]
+    return found
 
 
 def _rliable():  # type: ignore[no-untyped-def]
