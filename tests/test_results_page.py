@@ -1,0 +1,92 @@
+"""The tables of docs/results.md hold what the run files behind them say, to the last digit."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from tether.report.gathered import group_runs
+from tether.report.statistics import collect_scores, interquartile_means, task_lines
+from tether.runs.reading import Run, find_runs
+
+ROOT = Path(__file__).resolve().parents[1]
+PROOF = ROOT / "results" / "proof"
+ANCHOR_UNTIL = 20_000
+# Of a column: the variant of the plan, whose scores, and until which step.
+COLUMNS = {
+    "cloning": ("cloning", "last", None),
+    "cloning, scaled": ("cloning-scaled", "last", None),
+    "10%-BC": ("best-tenth", "last", None),
+    "TD3+BC": ("td3-bc", "last", None),
+    "anchor": ("tethered", "last", ANCHOR_UNTIL),
+    "`tethered`": ("tethered", "last", None),
+    "its last ten": ("tethered", "last_ten", None),
+}
+
+
+def tables() -> list[list[list[str]]]:
+    """Cells of every table of the page, without the rule under the heading, without bold."""
+    lines = (ROOT / "docs" / "results.md").read_text().replace("**", "").splitlines()
+    found: list[list[list[str]]] = [[]]
+    for line in lines:
+        if line.startswith("|"):
+            found[-1].append([cell.strip() for cell in line.strip("|").split("|")])
+        elif found[-1]:
+            found.append([])
+    return [[table[0], *table[2:]] for table in found if table]
+
+
+TABLES = [table for table in tables() if set(table[0][1:]) <= set(COLUMNS)]
+
+
+@cache
+def runs_of(task: str) -> list[Run]:
+    return find_runs((PROOF / task,))
+
+
+@cache
+def shown(tasks: tuple[str, ...], column: str) -> tuple[dict[str, str], str]:
+    """The cells of a column by task, and its interquartile mean over them, as `tether report --statistics` prints them."""
+    variant, score, until = COLUMNS[column]
+    runs = [run for task in tasks for run in runs_of(task) if run.path.parent.name == variant]
+    scores = collect_scores(group_runs(runs if until is None else [run.until(until) for run in runs]), score)
+    (mean,) = interquartile_means(scores).values()
+    (seeds,) = {len(values) for values in scores.by_method.values()}
+    return dict(task_lines(scores)[1:]), mean.spell() if seeds > 1 else f"{mean.value:.1f}"
+
+
+def name_of(label: str) -> str:
+    return label.split(" (")[0]
+
+
+def test_the_page_has_the_tables():
+    assert [len(table) - 1 for table in TABLES] == [9 + 1, 2]  # the logs and the mean over them; the hand tasks
+
+
+@pytest.mark.parametrize(("table", "column"), [(table, column) for table in range(2) for column in COLUMNS])
+def test_a_column_is_what_the_runs_say(table: int, column: str):
+    heading, *lines = TABLES[table]
+    logs = [line for line in lines if not line[0].startswith("interquartile mean")]
+    by_task, over_all = shown(tuple(name_of(line[0]) for line in logs), column)
+    place = heading.index(column)
+    assert [line[place] for line in logs] == [by_task[name_of(line[0])] for line in logs]
+    assert [line[place] for line in lines if line not in logs] == [over_all][: len(lines) - len(logs)]
+
+
+@pytest.mark.parametrize("label", [line[0] for table in TABLES for line in table[1:] if "(" in line[0]])
+def test_a_log_is_described_as_it_was(label: str):
+    mean, rows = re.fullmatch(r".* \((.*); (.*)\)", label).groups()
+    for run in runs_of(name_of(label)):
+        data = run.result["dataset"]
+        assert (f"{data['score']['mean']:.1f}", f"{data['transitions']:,}") == (mean, rows)
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/results.md"])
+@pytest.mark.parametrize("column", ["`tethered`", "cloning"])
+def test_the_headline_is_that_of_the_table(page: str, column: str):
+    nine = tuple(name_of(line[0]) for line in TABLES[0][1:-1])
+    text = " ".join((ROOT / page).read_text().split("\n"))
+    assert shown(nine, column)[1] in text
