@@ -70,7 +70,7 @@ def _rows(facts: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def _scaling(facts: dict[str, Any]) -> str:
-    """What the two ways of scaling do to the order of episodes, and which of them `auto` takes."""
+    """What the two ways of scaling do to the order of episodes, and which of them agents have."""
     from tether.data.rewards import ORDER_LOST
 
     lines = []
@@ -80,7 +80,8 @@ def _scaling(facts: dict[str, Any]) -> str:
             continue
         lost = " (changes the order of episodes)" if order < ORDER_LOST else ""
         lines.append(f"{name}: rank correlation of episodes before and after {order:.3f}{lost}")
-    return "\n".join([*lines, f"auto is {facts['auto']}; td3 has divide by the default preset, range by the paper's"])
+    lines.append("tethered has divide, and td3 by the default preset; td3 by the paper's has range")
+    return "\n".join([*lines, f"an agent with no scaling of its own has {facts['auto']}"])
 
 
 def _image(facts: dict[str, Any]) -> str:
