@@ -115,7 +115,7 @@ class Shown:
         return table
 
 
-FOLDED = 24  # characters on a line of a label, before columns go to a table of their own
+FOLDED = 20  # characters on a line of a label, before columns go to a table of their own
 BORDER = 3  # a line and two spaces, for each column
 
 
