@@ -26,7 +26,11 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 # Small programs, of which each is run a little: most of the suite's time is compiling. Unoptimised code saves a third of it, the
 # older way of making code for fused operations a third of the rest, and code in one piece a twentieth more.
-QUICKLY = ("--xla_backend_optimization_level=0", "--xla_cpu_use_fusion_emitters=false", "--xla_cpu_parallel_codegen_split_count=1")
+QUICKLY = (
+    "--xla_backend_optimization_level=0",
+    "--xla_cpu_use_fusion_emitters=false",
+    "--xla_cpu_parallel_codegen_split_count=1",
+)
 os.environ.setdefault("XLA_FLAGS", " ".join(QUICKLY))
 
 # What one process has compiled, the next one reads: tests that kill a run start it again and again, and both halves of the

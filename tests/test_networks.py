@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from tether.networks import MLP, Critics, LayerNorm, Layers, Scaler, elu, make_critics, make_mlp, scale_to_bounds
+from tether.networks import MLP, Critics, Dropout, LayerNorm, Layers, Scaler, elu, make_critics, make_mlp, scale_to_bounds
 from tether.policies import Deterministic
 from tether.policies.deterministic import make_deterministic
 from tether.types import Spec
@@ -43,6 +43,21 @@ def test_elu_and_its_slope_are_those_of_jax(x: float):
     (value, slope), (expected, expected_slope) = (jax.value_and_grad(function)(x) for function in (elu, jax.nn.elu))
     assert abs(float(value - expected)) <= 2e-7
     assert abs(float(slope - expected_slope)) <= 2e-7
+
+
+def test_dropout_leaves_out_parts_of_hidden_layers_and_makes_up_for_them():
+    """Two hidden layers of ones, 4 wide: a layer's number is 0 or 1 / 0.75, the next layer sums what is left of it."""
+    wide, rows = 4, 3_000
+    weights = (jnp.ones((1, wide)), jnp.eye(wide), jnp.ones((wide, 1)))
+    network = MLP(weights, tuple(jnp.zeros(weight.shape[1]) for weight in weights), None, ("relu", "relu", "none"))
+    seen = np.asarray(network(jnp.ones((rows, 1)), Dropout(0.25, jax.random.key(0))))
+    np.testing.assert_allclose(np.asarray(network(jnp.ones((2, 1)))), wide)
+    # Through both layers an entry survives with 0.75^2 and is then 1 / 0.75^2 = 16 / 9: sums are multiples of it, 4 in the mean.
+    np.testing.assert_allclose(seen / (16 / 9), np.round(seen / (16 / 9)), atol=1e-5)
+    assert abs(seen.mean() - wide) < 0.1
+    survived = np.mean(seen) / (16 / 9) / wide
+    assert abs(survived - 0.75**2) < 0.02  # were the layers' draws the same, it would be 0.75
+    assert len(np.unique(np.round(seen, 3))) == wide + 1  # and rows differ
 
 
 def test_layer_norm():

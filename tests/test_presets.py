@@ -94,9 +94,9 @@ def test_only_what_the_task_decided_and_the_user_did_not_is_said():
 
 def test_baselines_have_their_own_papers_settings_for_hand_tasks():
     pen = make_config("pen-expert-v1", "AdroitHandPen-v1", agent="iql")
-    assert (pen.agent.inverse_temperature, pen.training.reward_scaling) == (0.5, "none")
+    assert (pen.agent.inverse_temperature, pen.agent.dropout, pen.training.reward_scaling) == (0.5, 0.1, "none")
     hopper = make_config("hopper-medium-v2", "Hopper-v4", agent="iql")
-    assert (hopper.agent.inverse_temperature, hopper.training.reward_scaling) == (3.0, "auto")  # the agent's own
+    assert (hopper.agent.inverse_temperature, hopper.agent.dropout, hopper.training.reward_scaling) == (3.0, 0.0, "auto")
     rebrac = make_config("pen-expert-v1", "AdroitHandPen-v1", agent="rebrac").agent
     assert (rebrac.batch_size, rebrac.learning_rate_actor, rebrac.learning_rate_critic) == (256, 3e-4, 3e-4)
     assert make_config("hopper-medium-v2", "Hopper-v4", agent="rebrac").agent.batch_size == 1024
@@ -104,9 +104,12 @@ def test_baselines_have_their_own_papers_settings_for_hand_tasks():
 
 def test_a_baseline_s_own_settings_for_a_kind_of_task_are_said():
     (note,) = explanations("tether", "iql", "none", PEN, {})
-    assert note == "agent.inverse_temperature 0.5, training.reward_scaling none: iql's own paper's for manipulation such as pen"
+    assert (
+        note == "agent.inverse_temperature 0.5, agent.dropout 0.1, training.reward_scaling none: "
+        "iql's own paper's for manipulation such as pen"
+    )
     (note,) = explanations("tether", "iql", "none", PEN, {"agent.inverse_temperature": "3"})
-    assert note.startswith("training.reward_scaling none: ")
+    assert note.startswith("agent.dropout 0.1, training.reward_scaling none: ")
     assert explanations("tether", "iql", "none", HOPPER, {}) == []
 
 

@@ -31,8 +31,8 @@ class MLP(eqx.Module):
     scaler: Scaler | None = None  # of observations, which come first among the inputs
     norms: tuple[LayerNorm, ...] = ()  # after the activation of each hidden layer, where ReBRAC has it
 
-    def __call__(self, x: jax.Array) -> jax.Array:
-        """`(B, in) -> (B, out)`."""
+    def __call__(self, x: jax.Array, dropout: Dropout | None = None) -> jax.Array:
+        """`(B, in) -> (B, out)`. While it learns, `dropout` may leave out parts of its hidden layers."""
         if self.scaler is not None:
             size = self.scaler.mean.shape[0]
             x = jnp.concatenate([self.scaler(x[:, :size]), x[:, size:]], axis=-1)
@@ -43,7 +43,20 @@ class MLP(eqx.Module):
             x = ACTIVATIONS[activation](x)
             if layer < len(self.norms):
                 x = self.norms[layer](x)
+            if dropout is not None and layer + 1 < len(self.weights):
+                x = dropout(x, layer)
         return x
+
+
+class Dropout(NamedTuple):
+    """Each number of a hidden layer is left out with the probability `rate`; what is left is that much larger."""
+
+    rate: float
+    key: Key
+
+    def __call__(self, x: jax.Array, layer: int) -> jax.Array:
+        kept = jax.random.bernoulli(jax.random.fold_in(self.key, layer), 1.0 - self.rate, x.shape)
+        return jnp.where(kept, x / (1.0 - self.rate), 0.0)
 
 
 class Scaler(eqx.Module):

@@ -65,7 +65,11 @@ RULES = (
         chosen_with="cvae",
     ),
     # Baselines whose own papers have other settings for the hand tasks.
-    Rule({"agent.inverse_temperature": 0.5, "training.reward_scaling": "none"}, agent="iql", group="manipulation"),
+    Rule(
+        {"agent.inverse_temperature": 0.5, "agent.dropout": 0.1, "training.reward_scaling": "none"},
+        agent="iql",
+        group="manipulation",
+    ),
     Rule(
         {"agent.batch_size": 256, "agent.learning_rate_actor": 3e-4, "agent.learning_rate_critic": 3e-4},
         agent="rebrac",

@@ -48,6 +48,25 @@ def test_the_actor_s_loss_by_hand():
     assert float(loss) == pytest.approx((2.0 * c + 4.0 * (0.5 + c)) / 2 + 0.5 * 4.0, rel=1e-5)
 
 
+def test_the_actor_learns_with_dropout_and_acts_without():
+    """A hidden layer of one number, 1, and an output of atanh(0.5) times it: the mean is 0.5, or 0 where that is left out."""
+    weights = (jnp.ones((1, 1)), jnp.full((1, 1), math.atanh(0.5)))
+    network = MLP(weights, (jnp.zeros(1), jnp.zeros(1)), None, ("relu", "tanh"))
+    actor = Clone(Deterministic(network, (-1.0,), (1.0,)), jnp.zeros(1))
+    rows = 64
+    batch = Batch(jnp.ones((rows, 1)), jnp.zeros((rows, 1)), jnp.zeros(rows), jnp.ones((rows, 1)), jnp.zeros(rows))
+
+    def distance(dropout: float) -> float:
+        given = (actor, batch, jnp.ones(rows), jax.random.key(0), lambda seen, action, key: jnp.zeros(rows))
+        return float(weighted_cloning_loss(*given, dropout=dropout)[1]["actor/data_distance"])
+
+    assert distance(0.0) == pytest.approx(0.25, rel=1e-5)
+    doubled = math.tanh(2 * math.atanh(0.5)) ** 2  # with a rate of a half, what is left counts twice
+    assert distance(0.5) / doubled * rows == pytest.approx(round(distance(0.5) / doubled * rows), rel=1e-4)
+    assert 0.2 < distance(0.5) / doubled < 0.8
+    np.testing.assert_allclose(np.asarray(actor.mean(batch.observation)), 0.5, rtol=1e-5)
+
+
 def test_what_the_policy_would_do_next_is_never_valued():
     """Another actor, the same critics after an update: nothing but recorded actions is in their targets."""
     agent, rows = small(IQL), constant_reward()

@@ -194,7 +194,8 @@ def test_td3_bc_with_our_critics_learns_as_tethered_does():
 def test_what_a_baseline_has_on_some_tasks_alone_is_noted():
     noted = {(run.data.name, run.variant): run.notes for run in proof("proof.toml")}
     assert noted["pen-expert", "iql"] == (
-        "agent.inverse_temperature 0.5, training.reward_scaling none: iql's own paper's for manipulation such as pen",
+        "agent.inverse_temperature 0.5, agent.dropout 0.1, training.reward_scaling none: "
+        "iql's own paper's for manipulation such as pen",
     )
     assert noted["hopper-medium", "iql"] == ()
     (note,) = noted["pen-expert", "tethered"]

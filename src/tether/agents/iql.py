@@ -6,8 +6,7 @@
 
 pi is a Gaussian around tanh of the network with one learned log-std for each action (weighted_cloning.py). The actor's rate falls
 as a cosine over the whole training. Rewards are scaled by the range of returns.
-Differs from the paper: weights start as PyTorch's do and not orthogonal; no dropout, which the paper has on the hand tasks.
-Its other settings for those are in presets.py.
+Differs from the paper: weights start as PyTorch's do and not orthogonal. Its settings for the hand tasks are in presets.py.
 Beyond it: the actor pays the bonus of its mean action, if that is given a weight.
 """
 
@@ -55,6 +54,7 @@ class IQL:
     expectile: ShareBelowOne = 0.7  # the paper's tau
     inverse_temperature: Amount = 3.0  # the paper's beta
     bonus_weight_actor: Amount = 0.0  # of the mean action's bonus
+    dropout: ShareBelowOne = 0.0  # share of each hidden layer of the actor that is left out while it learns
     batch_size: Size = 256
     hidden_sizes: tuple[Size, ...] = (256, 256)  # relu
     learning_rate_actor: Amount = 3e-4
@@ -100,7 +100,7 @@ class IQL:
 
         weight = advantage_weight(recorded - value(batch.observation)[:, 0], self.inverse_temperature, MOST_WEIGHT)
         gradient, metrics = jax.grad(weighted_cloning_loss, has_aux=True)(
-            state.actor, batch, weight, key, penalty, self.bonus_weight_actor
+            state.actor, batch, weight, key, penalty, self.bonus_weight_actor, self.dropout
         )
         actor, actor_optimiser = self.actor_optimiser.step(state.actor, gradient, state.actor_optimiser, self.learning_rate_actor)
 

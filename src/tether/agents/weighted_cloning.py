@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 
 from tether.agents.actor_critic import data_distance
-from tether.networks import Layers, half_range
+from tether.networks import Dropout, Layers, half_range
 from tether.policies.deterministic import Deterministic, make_deterministic
 from tether.types import Batch, Key, Metrics, Penalty, Spec
 
@@ -37,10 +37,17 @@ def advantage_weight(advantage: jax.Array, inverse_temperature: float, most: flo
 
 
 def weighted_cloning_loss(
-    actor: Clone, batch: Batch, weight: jax.Array, key: Key, penalty: Penalty, bonus_weight: float = 0.0
+    actor: Clone,
+    batch: Batch,
+    weight: jax.Array,
+    key: Key,
+    penalty: Penalty,
+    bonus_weight: float = 0.0,
+    dropout: float = 0.0,
 ) -> tuple[jax.Array, Metrics]:
-    """And the bonus of the mean action, which counts as much as it is told to."""
-    mean, log_std = actor.mean(batch.observation), jnp.clip(actor.log_std, *LOG_STD_LIMITS)[None, :]
+    """And the bonus of the mean action, which counts as much as it is told to. `dropout` is of the mean's network."""
+    left_out = Dropout(dropout, jax.random.fold_in(key, 1)) if dropout else None
+    mean, log_std = actor.mean(batch.observation, left_out), jnp.clip(actor.log_std, *LOG_STD_LIMITS)[None, :]
     distance = (batch.action - mean) / half_range(actor.mean.low, actor.mean.high)
     log_probability = jnp.sum(-0.5 * jnp.square(distance / jnp.exp(log_std)) - log_std - 0.5 * jnp.log(2.0 * jnp.pi), axis=-1)
     bonus = penalty(batch.observation, mean, key)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import equinox as eqx
 import jax
 
-from tether.networks import MLP, Layers, make_mlp, scale_to_bounds
+from tether.networks import MLP, Dropout, Layers, make_mlp, scale_to_bounds
 from tether.types import Key, Spec
 
 
@@ -16,9 +16,9 @@ class Deterministic(eqx.Module):
     low: tuple[float, ...] = eqx.field(static=True)
     high: tuple[float, ...] = eqx.field(static=True)
 
-    def __call__(self, observation: jax.Array) -> jax.Array:
-        """`(B, O) -> (B, A)`, within the bounds."""
-        return scale_to_bounds(self.network(observation), self.low, self.high)
+    def __call__(self, observation: jax.Array, dropout: Dropout | None = None) -> jax.Array:
+        """`(B, O) -> (B, A)`, within the bounds. It acts without `dropout`, which some learn with."""
+        return scale_to_bounds(self.network(observation, dropout), self.low, self.high)
 
 
 def make_deterministic(key: Key, spec: Spec, layers: Layers) -> Deterministic:
