@@ -26,7 +26,10 @@ COLUMNS = {
     "its last ten": ("tethered", "last_ten", None),
 }
 # Told below the table: of which variant, and whose scores.
-TOLD = {"cloning, scaled": ("cloning-scaled", "last", None), "TD3+BC, our settings, last ten": ("td3-bc-our-critics", "last_ten", None)}
+TOLD = {
+    "cloning, scaled": ("cloning-scaled", "last", None),
+    "TD3+BC, our settings, last ten": ("td3-bc-our-critics", "last_ten", None),
+}
 
 
 def tables() -> list[list[list[str]]]:
