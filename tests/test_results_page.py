@@ -21,6 +21,7 @@ COLUMNS = {
     "10%-BC": ("best-tenth", "last", None),
     "TD3+BC": ("td3-bc", "last", None),
     "TD3+BC, our settings": ("td3-bc-our-critics", "last", None),
+    "IQL": ("iql", "last", None),
     "anchor": ("tethered", "last", ANCHOR_UNTIL),
     "`tethered`": ("tethered", "last", None),
     "its last ten": ("tethered", "last_ten", None),
@@ -68,10 +69,11 @@ def name_of(label: str) -> str:
 
 
 def test_the_page_has_the_tables():
-    assert [len(table) - 1 for table in TABLES] == [9 + 1, 2]  # the logs and the mean over them; the hand tasks
+    assert [len(table) - 1 for table in TABLES] == [9 + 1, 2, 4]  # the logs and the mean over them; the hand tasks; IQL's four
+    assert {column for table in TABLES for column in table[0][1:]} == set(COLUMNS)
 
 
-@pytest.mark.parametrize(("table", "column"), [(table, column) for table in range(2) for column in COLUMNS])
+@pytest.mark.parametrize(("table", "column"), [(place, column) for place, table in enumerate(TABLES) for column in table[0][1:]])
 def test_a_column_is_what_the_runs_say(table: int, column: str):
     heading, *lines = TABLES[table]
     logs = [line for line in lines if not line[0].startswith("interquartile mean")]
