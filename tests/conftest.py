@@ -25,7 +25,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Small programs, of which each is run a little: most of the suite's time is compiling. Unoptimised code saves a third of it, the
-# older way of making code for fused operations a third of the rest, and code in one piece a twentieth more.
+# older way of making code for fused operations a third of the rest, and code in one piece a little more.
 QUICKLY = (
     "--xla_backend_optimization_level=0",
     "--xla_cpu_use_fusion_emitters=false",
