@@ -80,7 +80,8 @@ def rich_lines(lines: Sequence[Sequence[str]], title: str = "") -> Shown:
 class Shown:
     """What rich prints as one table, or where the terminal is too narrow as several, of which each has the labels.
 
-    Numbers are not cut, unless one column is wider than the terminal. A label is folded where that helps, since one cut short no longer tells its row from the next.
+    Numbers are not cut, unless one column is wider than the terminal. A label is folded where that helps: cut short it would no
+    longer tell its row from the next.
     """
 
     lines: Sequence[Sequence[str]]
