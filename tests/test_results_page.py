@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
@@ -31,6 +32,12 @@ TOLD = {
     "cloning, scaled": ("cloning-scaled", "last", None),
     "TD3+BC, our settings, last ten": ("td3-bc-our-critics", "last_ten", None),
 }
+# Of the table of long runs: the same agent with five times the steps.
+LONG = {
+    "the runs above, 60,000 steps": ("tethered", "last", None),
+    "300,000 steps": ("long", "last", None),
+    "its last ten": ("long", "last_ten", None),
+}
 
 
 def tables() -> list[list[list[str]]]:
@@ -56,12 +63,18 @@ def runs_of(task: str) -> list[Run]:
 @cache
 def shown(tasks: tuple[str, ...], column: str) -> tuple[dict[str, str], str]:
     """The cells of a column by task, and its interquartile mean over them, as `tether report --statistics` prints them."""
-    variant, score, until = (COLUMNS | TOLD)[column]
+    return spelt(tasks, *(COLUMNS | TOLD)[column])
+
+
+def spelt(
+    tasks: Sequence[str], variant: str, score: str, until: int | None, seeds: Sequence[str] = ()
+) -> tuple[dict[str, str], str]:
     runs = [run for task in tasks for run in runs_of(task) if run.path.parent.name == variant]
+    runs = [run for run in runs if not seeds or run.path.name in seeds]
     scores = collect_scores(group_runs(runs if until is None else [run.until(until) for run in runs]), score)
     (mean,) = interquartile_means(scores).values()
-    (seeds,) = {len(values) for values in scores.by_method.values()}
-    return dict(task_lines(scores)[1:]), mean.spell() if seeds > 1 else f"{mean.value:.1f}"
+    (number,) = {len(values) for values in scores.by_method.values()}
+    return dict(task_lines(scores)[1:]), mean.spell() if number > 1 else f"{mean.value:.1f}"
 
 
 def name_of(label: str) -> str:
@@ -81,6 +94,14 @@ def test_a_column_is_what_the_runs_say(table: int, column: str):
     place = heading.index(column)
     assert [line[place] for line in logs] == [by_task[name_of(line[0])] for line in logs]
     assert [line[place] for line in lines if line not in logs] == [over_all][: len(lines) - len(logs)]
+
+
+def test_the_long_runs_are_what_their_files_say():
+    (table,) = [table for table in tables() if set(LONG) <= set(table[0])]
+    for log, named, *cells in table[1:]:
+        seeds = [f"s{seed}" for seed in named.split(", ")]
+        assert sorted(run.path.name for run in runs_of(log) if run.path.parent.name == "long") == seeds
+        assert cells == [spelt((log,), *LONG[column], seeds)[0][log] for column in table[0][2:]]
 
 
 @pytest.mark.parametrize("label", [line[0] for table in TABLES for line in table[1:] if "(" in line[0]])

@@ -45,6 +45,18 @@ def test_info_as_table(pen_file, capsys):
         assert text in shown
 
 
+@pytest.mark.parametrize(
+    ("reward", "ends", "said"),
+    [(0.5, 0, "nothing to learn"), (0.5, 1, "only the length of episodes"), (0.0, 1, "nothing to learn")],
+)
+def test_info_says_what_a_constant_reward_can_teach(pen_file, capsys, reward, ends, said):
+    with h5py.File(pen_file, "a") as file:
+        file["rewards"][:] = reward
+        file["terminals"][1] = ends
+    info(str(pen_file))
+    assert f"(constant: {said}" in " ".join(capsys.readouterr().out.split())
+
+
 def test_info_of_an_unknown_name():
     with pytest.raises(TetherError, match="no dataset named 'nowhere'"):
         info("nowhere")
@@ -94,6 +106,17 @@ def test_the_commands_that_write_datasets(four_episodes, tmp_path, monkeypatch, 
     shown = capsys.readouterr().out
     assert "filter (best_share 0.5) of" in shown
     assert "maker [/red] �[31m" in shown
+
+
+@pytest.mark.parametrize(("choices", "said", "unsaid"), [(None, "tethered has divide", "dqn"), (2, "dqn has divide", "tethered")])
+def test_info_names_the_scaling_of_agents_that_can_learn_from_the_log(four_episodes, capsys, choices, said, unsaid):
+    if choices is not None:
+        with h5py.File(four_episodes, "a") as file:
+            file.attrs["num_actions"] = choices
+    assert main(["data", "info", str(four_episodes)]) == 0
+    shown = capsys.readouterr().out
+    assert said in shown
+    assert unsaid not in shown
 
 
 @pytest.mark.parametrize(

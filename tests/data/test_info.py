@@ -48,9 +48,13 @@ def test_normalised_score_of_a_known_task(write_hdf5):
     columns = {"observations": observations, "next_observations": observations, "actions": np.zeros((4, 3))}
     # Two episodes of two steps with returns -20.272305 (score 0) and 3234.3 (score 100).
     rewards = np.array([-20.272305, 0.0, 3234.3, 0.0])
-    score = describe(read_d4rl(write_hdf5("hopper.hdf5", rewards=rewards, **columns)))["normalised_score"]
+    facts = describe(read_d4rl(write_hdf5("hopper.hdf5", rewards=rewards, **columns)))
+    score = facts["normalised_score"]
     assert score["mean"] == pytest.approx(50.0, abs=1e-4)
     assert score["std"] == pytest.approx(50.0, abs=1e-4)
+    # Divided by 3234.3, as the default agent has it: -20.27 / 3234.3 and 1.
+    assert facts["discounted_return"]["scaling"] == "divide"
+    assert facts["discounted_return"]["mean"] == pytest.approx((1 - 20.272305 / 3234.3) / 2)
 
 
 def test_constant_rewards_are_said(write_hdf5):

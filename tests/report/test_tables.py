@@ -103,3 +103,12 @@ def test_a_long_label_is_folded_before_a_column_goes_elsewhere():
     lines = [["run", "last", "best"], ["x" * 60, "1.0 ± 2.0", "3.0 ± 4.0"]]
     assert rich_lines(lines).parts(48) == [[1, 2]]
     assert rich_lines(lines).parts(47) == [[1], [2]]
+
+
+def test_a_label_is_folded_between_its_words():
+    """A score takes 9 + 3, the frame 1 and the label's border 3: of 40 characters 24 are left for the label."""
+    lines = [["run", "last"], ["halfcheetah-medium-expert/tethered-density/s0", "1.0 ± 2.0"]]
+    shown = io.StringIO()
+    Console(file=shown, width=40).print(rich_lines(lines))
+    cells = [line.split("│")[1].strip() for line in shown.getvalue().splitlines() if line.startswith("│")]
+    assert cells == ["halfcheetah-medium-", "expert/tethered-density/", "s0"]

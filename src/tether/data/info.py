@@ -12,6 +12,7 @@ from tether.data.rewards import discounted_returns, normalise_rewards, order_kep
 from tether.environments.tasks import find_task
 
 DISCOUNT = 0.99  # of discounted returns where no agent has one to say: the paper's
+USUAL = "divide"  # the scaling that `tether train` begins with; the paper's, `range`, shifts rewards
 
 
 def describe(dataset: Dataset) -> dict[str, Any]:
@@ -22,10 +23,7 @@ def describe(dataset: Dataset) -> dict[str, Any]:
     score = None
     if task is not None:
         score = {**_mean_and_std(task.normalised_score(dataset.episode_returns)), "reference": task.source}
-    # The paper's map shifts rewards, `divide` does not; discounted returns are of the one that `tether train` begins with.
-    auto = normalise_rewards(dataset)[1].scaling
-    usual = "range" if task is not None and not dataset.spec.discrete else auto
-    scaled, scale = normalise_rewards(dataset, usual)
+    scaled, _ = normalise_rewards(dataset, USUAL)
     order = {name: order_kept(dataset, normalise_rewards(dataset, name)[1], DISCOUNT) for name in ("range", "divide")}
     return {
         "name": dataset.name,
@@ -42,10 +40,10 @@ def describe(dataset: Dataset) -> dict[str, Any]:
         "episode_return": _distribution(dataset.episode_returns),
         "episode_length": _distribution(lengths),  # in transitions, without dropped rows
         "normalised_score": score,
-        "discounted_return": _mean_and_std(discounted_returns(scaled, DISCOUNT)) | {"discount": DISCOUNT, "scaling": usual},
-        "reward": {"min": float(reward.min()), "max": float(reward.max()), "constant": scale.is_constant},
+        "discounted_return": _mean_and_std(discounted_returns(scaled, DISCOUNT)) | {"discount": DISCOUNT, "scaling": USUAL},
+        "reward": {"min": float(reward.min()), "max": float(reward.max()), "constant": bool(reward.min() == reward.max())},
         # What `auto` is for an agent that leaves it to the data, and the rank correlation of episodes before and after scaling.
-        "reward_scaling": {"auto": auto, "order_kept": order},
+        "reward_scaling": {"auto": normalise_rewards(dataset)[1].scaling, "order_kept": order},
         "terminated_share": float(np.mean(dataset.transitions.terminated, dtype=np.float64)),  # of transitions
         "truncated_share": float(np.mean(dataset.truncated)),
         "notes": asdict(dataset.notes),

@@ -89,11 +89,11 @@ class Shown:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Table]:
         for place, columns in enumerate(self.parts(options.max_width)):
-            yield self._table(columns, self.title if place == 0 else "further columns")
+            yield self._table(columns, self.title if place == 0 else "further columns", options.max_width)
 
     def parts(self, width: int) -> list[list[int]]:
         """Numbers of the columns that stand beside the labels in each table."""
-        label, *others = (max(map(len, column)) + BORDER for column in zip(*self.lines, strict=True))
+        label, *others = self._widths()
         room = width - 1 - min(label, FOLDED + BORDER)
         parts: list[list[int]] = [[]]
         for number, wide in enumerate(others, start=1):
@@ -102,22 +102,37 @@ class Shown:
             parts[-1].append(number)
         return parts
 
-    def _table(self, columns: Sequence[int], title: str) -> Table:
+    def _widths(self) -> list[int]:
+        return [max(map(len, column)) + BORDER for column in zip(*self.lines, strict=True)]
+
+    def _table(self, columns: Sequence[int], title: str, width: int) -> Table:
         from rich.markup import escape
         from rich.table import Table
 
         heading, *rest = self.lines
+        widths = self._widths()
+        room = max(1, width - 1 - BORDER - sum(widths[column] for column in columns))  # for a line of a label
         table = Table(title=title, title_justify="left")
         table.add_column(heading[0], overflow="fold")
         for column in columns:
             table.add_column(heading[column], justify="right", no_wrap=True)
         for line in rest:
-            table.add_row(*(escape(line[column]) for column in (0, *columns)))
+            table.add_row(escape(_folded(line[0], room)), *(escape(line[column]) for column in columns))
         return table
 
 
 FOLDED = 20  # characters on a line of a label, before columns go to a table of their own
 BORDER = 3  # a line and two spaces, for each column
+
+
+def _folded(label: str, width: int) -> str:
+    """In lines of that width, broken after a slash, a hyphen, a comma or a space where there is one: rich knows spaces alone."""
+    lines = []
+    while len(label) > width:
+        cut = max((place + 1 for place, letter in enumerate(label[:width]) if letter in "/-, "), default=width)
+        lines.append(label[:cut])
+        label = label[cut:]
+    return "\n".join([*lines, label])
 
 
 def markdown_lines(lines: Sequence[Sequence[str]]) -> str:

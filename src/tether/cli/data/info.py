@@ -57,8 +57,8 @@ def _rows(facts: dict[str, Any]) -> list[tuple[str, str]]:
         ),
         ("observation", f"{facts['observation_size']} numbers" + _image(facts) + _parts(notes["observation_parts"])),
         ("action", _action(facts)),
-        ("reward", f"{reward['min']:.4g} to {reward['max']:.4g}" + (" (constant: nothing to learn)" * reward["constant"])),
-        ("reward scaling", _scaling(facts["reward_scaling"])),
+        ("reward", f"{reward['min']:.4g} to {reward['max']:.4g}" + _constant(facts) * reward["constant"]),
+        ("reward scaling", _scaling(facts)),
         ("terminated", f"{facts['terminated_share']:.3%} of transitions"),
         ("time limit", f"{facts['truncated_share']:.3%} of transitions"),
         ("successors", notes["successors"] + (" from the next row" if notes["successors"] == "shifted" else "")),
@@ -69,19 +69,27 @@ def _rows(facts: dict[str, Any]) -> list[tuple[str, str]]:
     ]
 
 
+def _constant(facts: dict[str, Any]) -> str:
+    """What a reward that is always the same can teach: the length of episodes, where they have ends and it is not nothing."""
+    lasts = facts["terminated_share"] > 0.0 and facts["reward"]["max"] != 0.0
+    return " (constant: only the length of episodes can be learnt)" if lasts else " (constant: nothing to learn)"
+
+
 def _scaling(facts: dict[str, Any]) -> str:
     """What the two ways of scaling do to the order of episodes, and which of them agents have."""
     from tether.data.rewards import ORDER_LOST
 
-    lines = []
-    for name, order in facts["order_kept"].items():
+    scaling, lines = facts["reward_scaling"], []
+    for name, order in scaling["order_kept"].items():
         if order is None:
             lines.append(f"{name}: all episodes are worth the same")
             continue
         lost = " (changes the order of episodes)" if order < ORDER_LOST else ""
         lines.append(f"{name}: rank correlation of episodes before and after {order:.3f}{lost}")
+    if facts["discrete"]:
+        return "\n".join([*lines, f"dqn has {scaling['auto']}"])
     lines.append("tethered has divide, and td3 by the default preset; td3 by the paper's has range")
-    return "\n".join([*lines, f"an agent with no scaling of its own has {facts['auto']}"])
+    return "\n".join([*lines, f"an agent with no scaling of its own has {scaling['auto']}"])
 
 
 def _image(facts: dict[str, Any]) -> str:
