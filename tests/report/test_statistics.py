@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -70,6 +71,18 @@ def test_scores_are_seeds_by_tasks_and_what_is_not_used_is_said(make_run: Callab
     assert collect_scores(group_runs(runs), "last_ten").by_method["td3-none"].tolist() == [[0.1, 0.2]]
 
 
+def test_the_lowest_of_the_last_five_evaluations_is_by_their_means(make_run: Callable[..., Run]):
+    """Means by evaluation: 0, 5, 4, 2, 3, 6. The first is the sixth from the end; the lowest single episode is another's."""
+    returns = [[0.0, 0.0], [5.0, 5.0], [0.0, 8.0], [2.0, 2.0], [3.0, 3.0], [6.0, 6.0]]
+    evaluations = [{"step": step, "evaluation": {"online": {"returns": mine}}} for step, mine in enumerate(returns)]
+    run = replace(make(make_run, "bc", "hopper", 0, 6.0), evaluations=evaluations)
+    assert collect_scores(group_runs([run]), "lowest_of_five").by_method["bc-none"].tolist() == [[2.0]]
+    short = replace(run, evaluations=evaluations[:2])
+    assert collect_scores(group_runs([short]), "lowest_of_five").by_method["bc-none"].tolist() == [[0.0]]
+    with pytest.raises(TetherError, match=r"was not evaluated, so it has no score$"):
+        collect_scores(group_runs([replace(run, evaluations=[])]), "lowest_of_five")
+
+
 def test_what_cannot_be_compared_is_refused(make_run: Callable[..., Run]):
     hopper, walker = (make(make_run, "bc", task, 0, 1.0, "return") for task in ("hopper", "walker"))
     with pytest.raises(TetherError, match=r"^returns of different tasks have no common mean; .* need normalised scores$"):
@@ -77,7 +90,7 @@ def test_what_cannot_be_compared_is_refused(make_run: Callable[..., Run]):
     assert collect_scores(group_runs([hopper])).tasks == ("hopper",)  # of one task, returns do
     with pytest.raises(TetherError, match=r"^no task has a run of each of bc-none, td3-none; there is nothing to compare$"):
         collect_scores(group_runs([hopper, make(make_run, "td3", "pen", 0, 1.0)]))
-    with pytest.raises(TetherError, match=r"^there is no score 'first'; there is: last, last_ten, best$"):
+    with pytest.raises(TetherError, match=r"^there is no score 'first'; there is: last, last_ten, best, lowest_of_five$"):
         collect_scores(group_runs([hopper]), "first")
     twin = make_run(name="bc/hopper/s7", config=hopper.config, result=hopper.result)
     with pytest.raises(TetherError, match=r"another run of bc-none on hopper has seed 0 too; name folders that hold one setting"):

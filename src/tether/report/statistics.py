@@ -17,9 +17,11 @@ import numpy as np
 from tether.errors import TetherError
 from tether.report.gathered import Group
 from tether.report.tables import COLUMNS, run_row
+from tether.runs.reading import Run
 
 RESAMPLES = 2_000
 THRESHOLDS = 41  # of a profile that is drawn
+LOWEST = "lowest_of_five"  # the lowest of the last five evaluations: what an unlucky step to stop at would have cost
 PACKAGE = "tether report --statistics needs the package rliable; pip install 'tether-rl[stats]' brings it"
 
 
@@ -58,8 +60,8 @@ def collect_scores(groups: Sequence[Group], score: str = "last", policy: str | N
     Methods that have far fewer tasks than others are left out: one that was tried on one task only would else take all other
     tasks out of the comparison.
     """
-    if score not in COLUMNS:
-        raise TetherError(f"there is no score {score!r}; there is: {', '.join(COLUMNS)}")
+    if score not in (*COLUMNS, LOWEST):
+        raise TetherError(f"there is no score {score!r}; there is: {', '.join((*COLUMNS, LOWEST))}")
     kept, left_out = _comparable(groups)
     found: dict[str, dict[str, dict[int, float]]] = {}
     units = set()
@@ -67,8 +69,8 @@ def collect_scores(groups: Sequence[Group], score: str = "last", policy: str | N
         scores = found.setdefault(group.label, {}).setdefault(group.task, {})
         for run in group.runs:
             assert run.result is not None
-            row, seed = run_row(group.label, run, policy), int(run.config["seed"])
-            if not row.scores:
+            value, seed = _score(run, score, policy), int(run.config["seed"])
+            if value is None:
                 raise TetherError(f"run {run.path} was not evaluated, so it has no score")
             if seed in scores:
                 raise TetherError(
@@ -76,7 +78,7 @@ def collect_scores(groups: Sequence[Group], score: str = "last", policy: str | N
                     "setting of a method, such as the final runs of a sweep"
                 )
             units.add(run.result.get("score_unit"))
-            scores[seed] = row.scores[COLUMNS[score]].mean
+            scores[seed] = value
     every = sorted({task for tasks in found.values() for task in tasks})
     tasks = [task for task in every if all(task in mine for mine in found.values())]
     if not tasks:
@@ -92,6 +94,13 @@ def collect_scores(groups: Sequence[Group], score: str = "last", policy: str | N
             left_out.append(f"{method}: seeds beyond {number} a task, {dropped} in all; some tasks have no more")
         by_method[method] = np.array([[mine[task][seed] for seed in sorted(mine[task])[:number]] for task in tasks]).T
     return Scores(tuple(tasks), by_method, left_out)
+
+
+def _score(run: Run, score: str, policy: str | None) -> float | None:
+    if score == LOWEST:
+        return run.lowest_of_last(5, policy)
+    found = run_row("", run, policy).scores.get(COLUMNS[score])
+    return None if found is None else found.mean
 
 
 def _comparable(groups: Sequence[Group]) -> tuple[list[Group], list[str]]:

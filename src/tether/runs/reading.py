@@ -64,6 +64,11 @@ class Run:
             return None
         return steps, [np.asarray(normalised_score(episodes, self.env_id)) for episodes in returns]
 
+    def lowest_of_last(self, number: int, policy: str | None = None) -> float | None:
+        """The mean of the worst among the last evaluations: what stopping at an unlucky step would have cost."""
+        _, scores = self.scores(policy) or self.returns(policy)
+        return min((float(np.mean(episodes)) for episodes in scores[-number:]), default=None)
+
     def until(self, step: int) -> Run:
         """The run as it was when evaluated at `step`, so that it compares with shorter ones: what came later is left out."""
         steps = [record["step"] for record in self.evaluations]
