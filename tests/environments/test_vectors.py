@@ -11,7 +11,7 @@ import pytest
 from tether.environments.making import make_environment
 from tether.environments.vectors import environment_spec
 from tether.errors import TetherError
-from tether.evaluation.rollout import discounted_returns
+from tether.evaluation.rollout import EpisodeResults, discounted_returns, visited_returns
 from tether.types import Spec, discrete_spec
 
 SPECS = {
@@ -120,3 +120,15 @@ def test_discounted_returns_by_hand():
     # (1 + 0.5 * 2 + 0.25 * 4) and 8 halved by the scale; then each step less one, which a longer episode pays more often.
     np.testing.assert_allclose(discounted_returns(rewards, lambda steps: steps / 2, 0.5), [1.5, 4.0])
     np.testing.assert_allclose(discounted_returns(rewards, lambda steps: steps - 1, 0.5), [0 + 0.5 + 0.75, 7.0])
+
+
+def test_returns_from_every_visited_state_by_hand():
+    """From the end: 4, 2 + 4/2, 1 + 4/2 in an episode that ended by itself. One that was cut goes on with its mean of 7/3.
+
+    For ever, that is worth 14/3 at a discount of a half: 4 + 7/3, 2 + 19/6, 1 + 31/12.
+    """
+    rewards = (np.array([1.0, 2.0, 4.0]),) * 2
+    results = EpisodeResults(np.array([7.0, 7.0]), np.array([3, 3]), None, rewards, np.array([False, True]))
+    cut = (19 / 3 + 31 / 6 + 43 / 12) / 3
+    np.testing.assert_allclose(visited_returns(results, lambda steps: steps, 0.5), [(4 + 4 + 3) / 3, cut])
+    np.testing.assert_allclose(visited_returns(results, lambda steps: steps / 2, 0.5), [11 / 6, cut / 2])

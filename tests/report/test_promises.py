@@ -35,6 +35,28 @@ def test_means_of_each_run_and_methods_that_tell_nothing_left_out(groups):
     assert promise_lines(found)[1] == ["dqn", "4000.0 ± 1000.0", "9.0 ± 1.0"]
 
 
+def test_over_visited_states_every_step_counts_as_much(make_run):
+    """An episode of one step worth 3 and one of two steps worth 6 each: (3 + 2 x 6) / 3."""
+    record = evaluation(1000, [1.0, 1.0], [3.0, 8.0])
+    record["evaluation"]["online"]["visited_returns"] = [3.0, 6.0]
+    found = find_promises({"dqn": [make_run("dqn/s0", evaluations=[record])]})
+    np.testing.assert_array_equal(found["dqn"].visited, [[5.0]])
+    assert promise_lines(found)[1][-1] == "5.0 ± 0.0"
+
+
+def test_rewards_scaled_in_different_ways_do_not_compare(make_run):
+    def run(name: str, sha256: str, **scale):
+        data = {"name": "log", "env_id": None, "sha256": sha256, "reward_scale": {"low": 0.0, "high": 2.0, **scale}}
+        return make_run(name, evaluations=[evaluation(1000, [1.0, 1.0], [1.0, 1.0])], result={"dataset": data})
+
+    before = run("td3/s0", "a")  # as an earlier version wrote it
+    same = run("bc/s0", "a", keep_zero=False, unit=None)
+    elsewhere = run("bc/s1", "b", keep_zero=True)
+    assert list(find_promises({"td3": [before], "bc": [same], "other": [elsewhere]})) == ["td3", "bc", "other"]
+    with pytest.raises(TetherError, match=r"td3/s0 and .*bc/s2 have rewards scaled in different ways"):
+        find_promises({"td3": [before], "bc": [run("bc/s2", "a", keep_zero=True)]})
+
+
 def test_the_figure_has_both_lines_and_the_most_possible(groups):
     figure = promises_figure(find_promises(groups), discount=0.99)
     (axes,) = figure.axes

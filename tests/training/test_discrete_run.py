@@ -55,6 +55,10 @@ def test_every_evaluation_sets_the_value_beside_what_it_was_worth(finished: Path
         # CartPole pays 1 a step, and rewards are divided by the largest: the return of n steps is (1 - 0.99^n) / 0.01.
         worth = [(1 - 0.99**length) / 0.01 for length in facts["lengths"]]
         np.testing.assert_allclose(facts["discounted_returns"], worth, rtol=1e-5)
+        # From its step k on an episode has n - k left. None of them reaches the time limit.
+        assert max(facts["lengths"]) < 500
+        visited = [np.mean([(1 - 0.99**left) / 0.01 for left in range(1, length + 1)]) for length in facts["lengths"]]
+        np.testing.assert_allclose(facts["visited_returns"], visited, rtol=1e-5)
         assert len(facts["values"]) == 2
 
 

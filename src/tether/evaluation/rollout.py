@@ -7,6 +7,7 @@ Environments are stepped in lockstep by a plain loop, so that the policy is call
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import accumulate
 from typing import NamedTuple, TypeAlias
 
 import gymnasium
@@ -24,6 +25,7 @@ class EpisodeResults(NamedTuple):
     lengths: np.ndarray  # (E,) int64
     starts: np.ndarray | None = None  # (E, O) float32, the first observations
     rewards: tuple[np.ndarray, ...] = ()  # of each episode's steps, float64, unscaled
+    cut: np.ndarray | None = None  # (E,) bool: ended by a time limit, not by itself
 
 
 class Evaluator:
@@ -53,8 +55,8 @@ class Evaluator:
         if not self._given:
             return self._side_by_side(act, self.seed)
         found = [self._side_by_side(act, self.seed + episode) for episode in range(self._episodes)]
-        returns, lengths, starts = (np.concatenate([np.asarray(result[part]) for result in found]) for part in range(3))
-        return EpisodeResults(returns, lengths, starts, tuple(result.rewards[0] for result in found))
+        returns, lengths, starts, cut = (np.concatenate([np.asarray(result[part]) for result in found]) for part in (0, 1, 2, 4))
+        return EpisodeResults(returns, lengths, starts, tuple(result.rewards[0] for result in found), cut)
 
     def _side_by_side(self, act: Act, seed: int) -> EpisodeResults:
         """Rows of finished episodes keep their last observation; their actions are unused."""
@@ -67,6 +69,7 @@ class Evaluator:
         rewards: list[list[float]] = [[] for _ in environments]
         returns = np.zeros(len(environments))
         lengths = np.zeros(len(environments), dtype=np.int64)
+        cut = np.zeros(len(environments), dtype=bool)
         running = list(range(len(environments)))
         while running:
             actions = np.asarray(act(observations))
@@ -79,10 +82,11 @@ class Evaluator:
                 returns[row] += float(reward)
                 rewards[row].append(float(reward))
                 lengths[row] += 1
+                cut[row] = truncated and not terminated
                 if not (terminated or truncated):
                     still_running.append(row)
             running = still_running
-        return EpisodeResults(returns, lengths, starts, tuple(map(np.asarray, rewards)))
+        return EpisodeResults(returns, lengths, starts, tuple(map(np.asarray, rewards)), cut)
 
     def close(self) -> None:
         for environment in () if self._given else self._environments:
@@ -99,6 +103,22 @@ def discounted_returns(rewards: Sequence[np.ndarray], scaled: Callable[[np.ndarr
     Where a time limit cut the episode, what would have come after it is missing: at most discount^length / (1 - discount).
     """
     return np.asarray([np.sum(discount ** np.arange(len(steps)) * scaled(steps), dtype=np.float64) for steps in rewards])
+
+
+def visited_returns(results: EpisodeResults, scaled: Callable[[np.ndarray], np.ndarray], discount: float) -> np.ndarray:
+    """(E,) float64: the same from each of an episode's steps on, in the mean over them: the objective where the policy has been.
+
+    Starts are one state in many, and all of an agent's training is on the others. An episode that a time limit cut goes on with
+    its mean reward, as in `tether.data.rewards.episode_worths`; else its last states would be worth nearly nothing.
+    """
+    assert results.cut is not None
+    found = []
+    for steps, cut in zip(results.rewards, results.cut, strict=True):
+        rewards = np.asarray(scaled(steps), np.float64)
+        after = rewards.mean() / (1.0 - discount) if cut else 0.0
+        to_go = list(accumulate(rewards[::-1], lambda later, reward: reward + discount * later, initial=after))[1:]
+        found.append(np.mean(to_go))
+    return np.asarray(found)
 
 
 def evaluate(

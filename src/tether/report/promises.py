@@ -26,15 +26,31 @@ class Promises(NamedTuple):
     steps: np.ndarray  # (T,)
     values: np.ndarray | None  # (runs, T) Q of the first action; None: the method has no Q-values
     worth: np.ndarray  # (runs, T) discounted return
+    visited: np.ndarray | None = None  # (runs, T) the same from every visited state on, in their mean; None: not recorded
 
 
 def find_promises(groups: Mapping[str, Sequence[Run]], policy: str | None = None) -> dict[str, Promises]:
     """By method, those whose evaluations tell what episodes were worth; an error where none does."""
     found = {label: _of_runs(runs, policy) for label, runs in groups.items()}
     known = {label: promises for label, promises in found.items() if promises is not None}
+    _refuse_other_scales([run for label in known for run in groups[label]])
     if not known:
         raise TetherError("no run tells what its episodes were worth; those of an earlier version of Tether do not")
     return known
+
+
+def _refuse_other_scales(runs: Sequence[Run]) -> None:
+    """Worths in rewards that were scaled otherwise do not compare; they do on different datasets, each beside its own."""
+    found: dict[str, tuple[dict[str, Any], Run]] = {}
+    for run in runs:
+        data = (run.result or {}).get("dataset", {})
+        scale = {"keep_zero": False, "unit": None} | (data.get("reward_scale") or {})
+        other, first = found.setdefault(str(data.get("sha256")), (scale, run))
+        if scale != other:
+            raise TetherError(
+                f"the runs {first.path} and {run.path} have rewards scaled in different ways, so what they are worth does not "
+                "compare; train both with the same training.reward_scaling"
+            )
 
 
 def promise_lines(found: Mapping[str, Promises]) -> list[list[str]]:
@@ -43,8 +59,10 @@ def promise_lines(found: Mapping[str, Promises]) -> list[list[str]]:
     def last(column: np.ndarray | None) -> str:
         return "" if column is None else str(Score(float(column[:, -1].mean()), float(column[:, -1].std())))
 
-    lines = [[label, last(promises.values), last(promises.worth)] for label, promises in found.items()]
-    return [["run", "Q at the start", "discounted return"], *lines]
+    lines = [["run", "Q at the start", "discounted return", "over visited states"]]
+    lines += [[label, *map(last, (promises.values, promises.worth, promises.visited))] for label, promises in found.items()]
+    recorded = any(promises.visited is not None for promises in found.values())  # not by earlier versions
+    return lines if recorded else [line[:-1] for line in lines]
 
 
 def draw_promises(found: Mapping[str, Promises], path: Path | str, discount: float) -> None:
@@ -58,7 +76,7 @@ def promises_figure(found: Mapping[str, Promises], discount: float) -> Figure:
     from matplotlib.lines import Line2D
 
     limit = 1.0 / (1.0 - discount)
-    columns = [column for promises in found.values() for column in promises[1:] if column is not None]
+    columns = [column for promises in found.values() for column in (promises.values, promises.worth) if column is not None]
     largest = max(float(np.abs(column).max()) for column in columns)
     limit_shows = max(float(column.max()) for column in columns) > LIMIT_SHOWS * limit
     lines: dict[Any, str] = {"-": "Q at the start", "--": "what the episode was worth"}
@@ -95,8 +113,15 @@ def _of_runs(runs: Sequence[Run], policy: str | None) -> Promises | None:
     if any([record["step"] for record in of_run] != steps for of_run in records):
         raise TetherError(f"the runs beside {runs[0].path} were not evaluated at the same steps")
 
-    def means(fact: str) -> np.ndarray:
-        return np.array([[np.mean(record["evaluation"][name][fact]) for record in of_run] for of_run in records])
+    def means(fact: str, by_length: bool = False) -> np.ndarray | None:
+        """By run and step; None where not all have it. By length, every step of an episode counts as much."""
+        found = [[record["evaluation"][name] for record in of_run] for of_run in records]
+        if any(fact not in facts for of_run in found for facts in of_run):
+            return None
+        return np.array(
+            [[np.average(facts[fact], weights=facts["lengths"] if by_length else None) for facts in of_run] for of_run in found]
+        )
 
-    has_values = all("values" in record["evaluation"][name] for of_run in records for record in of_run)
-    return Promises(np.array(steps, float), means("values") if has_values else None, means("discounted_returns"))
+    worth = means("discounted_returns")
+    assert worth is not None  # all records here have it
+    return Promises(np.array(steps, float), means("values"), worth, means("visited_returns", by_length=True))

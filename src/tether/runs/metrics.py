@@ -20,6 +20,7 @@ class Promise(NamedTuple):
 
     values: np.ndarray | None  # (E,) Q of the first action; None: the agent has no Q-values
     discounted_returns: np.ndarray  # (E,)
+    visited_returns: np.ndarray | None = None  # (E,) from each step on, in the mean over an episode's steps
 
     def known(self) -> dict[str, np.ndarray]:
         return {name: column for name, column in self._asdict().items() if column is not None}

@@ -12,7 +12,7 @@ import numpy as np
 
 from tether.config import TrainingConfig
 from tether.data.rewards import RewardScale
-from tether.evaluation.rollout import Evaluator, discounted_returns
+from tether.evaluation.rollout import Evaluator, discounted_returns, visited_returns
 from tether.policies import act
 from tether.progress import Bar
 from tether.runs import checkpoint
@@ -93,7 +93,8 @@ class Evaluations:
         for name, policy in policies.items():
             values = value_of(agent, epoch.state, policy, results[name].starts)
             worth = discounted_returns(results[name].rewards, self.scale.apply, agent.discount)
-            promises[name] = Promise(None if values is None else np.asarray(values), worth)
+            visited = visited_returns(results[name], self.scale.apply, agent.discount)
+            promises[name] = Promise(None if values is None else np.asarray(values), worth, visited)
         self.log.evaluation(epoch.step, results, promises)
         self.bar.update(epoch.step, score=float(self.log.scores(results[self.shown].returns).mean()))
 
