@@ -5,6 +5,7 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 from tether.agents import actor_critic as losses
 
@@ -51,3 +52,15 @@ def test_smoothing_noise_is_clipped_in_half_action_ranges():
     # Such noise is always past its clip: 0.5 of a half range up or down.
     assert set(np.asarray(smoothed)[:, 0]) == {-0.5, 0.5}
     assert set(np.asarray(smoothed)[:, 1]) == {25.0, 75.0}
+
+
+@pytest.mark.parametrize(
+    ("rewards", "expected"),
+    [
+        ([-0.5, 2.0], [-5.0, 20.0]),  # both for ever
+        ([0.2, 2.0], [0.2, 20.0]),  # an end at once is the least where every step pays
+        ([-3.0, -1.0], [-30.0, -1.0]),  # and the most where every step costs
+    ],
+)
+def test_what_a_state_can_be_worth(rewards, expected):
+    np.testing.assert_allclose(losses.worth_at_most(jnp.array(rewards), 0.9), expected, rtol=1e-5)

@@ -97,6 +97,19 @@ def test_critic_targets_by_hand():
     np.testing.assert_allclose(told["critic/bonus"], [6.0, 2.0, 6.0, 2.0, 2.0, 2.0], rtol=1e-6)
 
 
+def test_next_values_stay_within_what_is_possible():
+    targets, _ = targets_of(state()._replace(possible=jnp.array([4.5, 5.0])), BOTH)
+    # As above, but the least of 7 counts as 5 and that of 4 as 4.5: y = 1 + 0.5 * (5 - 3) = 2;  10 + 0.5 * (4.5 - 1) = 11.75.
+    np.testing.assert_allclose(targets[0], [2.0, 11.75, 5.0], rtol=1e-6)
+
+
+def test_rewards_that_come_later_widen_what_is_possible():
+    # Rewards from 1 to 10, discount 0.5: 1 once is the least, 10 for ever is 20. The least of the log, 0.5, stays.
+    after, _ = AGENT.update(state()._replace(possible=jnp.array([0.5, 3.0])), BOTH, jax.random.key(0), penalty)
+    np.testing.assert_allclose(after.possible, [0.5, 20.0])
+    assert AGENT.update(state(), BOTH, jax.random.key(0), penalty)[0].possible is None
+
+
 def test_a_clean_bonus_does_not_charge_the_smoothing():
     noisy = replace(AGENT, target_noise=0.5)
     told = {

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from problems import initial_state
 
 from tether import TD3BC
 from tether.agents.td3_bc import actor_loss
@@ -55,3 +56,10 @@ def test_a_critic_of_zeros_divides_by_nothing():
     zero = jax.tree.map(jnp.zeros_like, CRITICS)
     loss, _ = actor_loss(TD3BC(), penalty, ACTOR, zero, BATCH, jax.random.key(0))
     assert float(loss) == pytest.approx(0.5)
+
+
+def test_bounded_values_have_no_least_where_the_critics_pay_a_bonus():
+    free, paying = (initial_state(TD3BC(bound_values=True, bonus_weight_critic=weight)).possible for weight in (0.0, 0.1))
+    assert np.isfinite(free).all()
+    np.testing.assert_array_equal(paying, [-np.inf, free[1]])
+    assert initial_state(TD3BC()).possible is None

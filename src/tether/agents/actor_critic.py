@@ -46,14 +46,20 @@ class ActorCriticState(NamedTuple):
     target_critics: Critics
     actor_optimiser: optax.OptState
     critic_optimiser: optax.OptState
+    possible: jax.Array | None = None  # (2,) the least and the most that a state can be worth; None: targets may be anything
 
 
 # An agent with the settings that are read below.
 ActorCritic: TypeAlias = Any
 
 
-def start(agent: ActorCritic, key: Key, problem: Problem, activations: tuple[str, ...] | None = None) -> ActorCriticState:
-    """Activations are relu unless they are given. `critic_norm` is for critics alone; `layer_norm` is for all."""
+def start(
+    agent: ActorCritic, key: Key, problem: Problem, activations: tuple[str, ...] | None = None, bounded: bool = False
+) -> ActorCriticState:
+    """Activations are relu unless they are given. `critic_norm` is for critics alone; `layer_norm` is for all.
+
+    With `bounded`, next states are worth what the rewards allow. Where the critics pay a bonus too, there is no least.
+    """
     key_actor, key_critics = jax.random.split(key)
     norm: Norm = "first" if agent.layer_norm else "none"
     layers = Layers(agent.hidden_sizes, activations, norm, observation_scaler(problem, agent.normalise_observations))
@@ -69,6 +75,7 @@ def start(agent: ActorCritic, key: Key, problem: Problem, activations: tuple[str
         target_critics=copy_of(critics),
         actor_optimiser=agent.optimiser.start(actor, agent.learning_rate_actor, updates),
         critic_optimiser=agent.optimiser.start(critics, agent.learning_rate_critic, problem.steps),
+        possible=worth_at_most(problem.rows.reward, agent.discount) if bounded else None,
     )
 
 
@@ -90,6 +97,8 @@ def update(
     steps = agent.batch_shape[0]
     stretch = 1 if targets_each_step else steps  # critic steps between two moves of the targets
     critics, critic_optimiser, target_critics = state.critics, state.critic_optimiser, state.target_critics
+    if state.possible is not None:  # online, or in a later log, there may be rewards that the first did not have
+        state = state._replace(possible=wider(state.possible, worth_at_most(batches.reward, agent.discount)))
     critic_metrics, told = [], []
     for first in range(0, steps, stretch):
         coming = jax.tree.map(lambda column, first=first: column[first : first + stretch], batches)
@@ -107,7 +116,7 @@ def update(
     gradient, actor_metrics = jax.grad(actor_loss, has_aux=True)(state.actor, critics, batch_number(batches, -1), key_actor)
     actor, actor_optimiser = agent.optimiser.step(state.actor, gradient, state.actor_optimiser, agent.learning_rate_actor)
 
-    state = ActorCriticState(
+    state = state._replace(
         actor=actor,
         target_actor=mix(state.target_actor, actor, agent.target_mix),
         ema_actor=mix(state.ema_actor, actor, agent.ema_mix),
@@ -150,8 +159,21 @@ def critic_targets(
     next_action = smoothed_action(proposed, key_noise, agent.target_noise, agent.target_noise_clip, actor.low, actor.high)
     cost, told = next_cost(rows, next_action, proposed, key_cost)
     next_value = jnp.min(state.target_critics(rows.next_observation, next_action), axis=0)
+    if state.possible is not None:
+        next_value = jnp.clip(next_value, *state.possible)
     target = bellman_target(rows.reward, rows.terminated, next_value - cost, agent.discount)
     return target.reshape(batches.reward.shape), told
+
+
+def worth_at_most(reward: jax.Array, discount: float) -> jax.Array:
+    """(2,) the least and the most that a state can be worth: the worst or best reward once, or for ever. `(...)` rewards."""
+    least, most = jnp.min(reward), jnp.max(reward)
+    for_ever = 1.0 / (1.0 - discount)
+    return jnp.stack([jnp.minimum(least, least * for_ever), jnp.maximum(most, most * for_ever)])
+
+
+def wider(one: jax.Array, other: jax.Array) -> jax.Array:
+    return jnp.stack([jnp.minimum(one[0], other[0]), jnp.maximum(one[1], other[1])])
 
 
 def next_bonus(

@@ -22,7 +22,7 @@ from tether.networks import Critics, Norm, half_range
 from tether.optimisation import ADAM, Optimiser
 from tether.policies.deterministic import Deterministic
 from tether.settings import Amount, Share, ShareBelowOne, Size
-from tether.types import Batch, Key, Metrics, Penalty
+from tether.types import Batch, Key, Metrics, Penalty, Problem
 
 
 @dataclass(frozen=True)
@@ -53,10 +53,17 @@ class TD3BC:
     target_noise_clip: Amount = 0.5
     actor_period: Size = 2  # critic steps per actor step
     normalise_observations: bool = True
+    bound_values: bool = False  # critic targets stay within what the log's rewards allow
     optimiser: Optimiser = ADAM
 
-    batch_shape, init = actor_critic.batch_shape, actor_critic.start
+    batch_shape = actor_critic.batch_shape
     policies, value = actor_critic.policies, actor_critic.value
+
+    def init(self, key: Key, problem: Problem) -> ActorCriticState:
+        state = actor_critic.start(self, key, problem, bounded=self.bound_values)
+        if state.possible is None or self.bonus_weight_critic == 0.0:
+            return state
+        return state._replace(possible=state.possible.at[0].set(-jnp.inf))  # what is to be paid for a bonus knows no least
 
     def update(self, state: ActorCriticState, batches: Batch, key: Key, penalty: Penalty) -> tuple[ActorCriticState, Metrics]:
         loss, cost = partial(actor_loss, self, penalty), partial(actor_critic.next_bonus, self, penalty)
