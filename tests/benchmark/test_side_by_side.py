@@ -27,10 +27,14 @@ def test_a_process_measures_several_seeds_in_one_program():
     assert answer["steps_per_cpu_second"] > 10
 
 
-@pytest.mark.slow
-def test_a_process_measures_an_agent_and_a_fit():
+@pytest.mark.parametrize(
+    ("agent", "bonus"),
+    [("tethered", {"name": "density", "lean_to_best": 6.0}), pytest.param("bc", {"name": "cvae"}, marks=pytest.mark.slow)],
+)
+def test_a_process_measures_an_agent_and_a_fit(agent, bonus):
+    """The default agent in the default suite: `tether sweep PLAN --dry-run` begins with this, and its fit needs a column."""
     small = {"hidden_sizes": [16, 16], "batch_size": 32}
-    job = {"agent": {"name": "bc", **small}, "bonus": {"name": "cvae", **small}, "seconds": 0.05, "fit": True}
+    job = {"agent": {"name": agent, **small}, "bonus": {**bonus, **small}, "seconds": 0.05, "fit": True}
     with measuring(job, [available_cores()[:1]]) as measure:
         for answers in (measure(), measure()):
             assert len(answers) == 1

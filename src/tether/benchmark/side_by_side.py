@@ -178,7 +178,8 @@ def _serve(job: dict[str, Any]) -> None:
     }
     if bonus.steps and job.get("fit"):
         fresh = fresh_state(bonus, run_keys(2)[0], problem)
-        loops["fit_steps_per_second"] = learn(bonus, fresh, rows, key_fit, end=2**31 - 1, epoch_steps=WARM_STEPS)
+        fitted_to = Rows(with_blank_columns(_random_rows(spec), bonus.traits.columns))
+        loops["fit_steps_per_second"] = learn(bonus, fresh, fitted_to, key_fit, end=2**31 - 1, epoch_steps=WARM_STEPS)
     for loop in loops.values():
         next(loop)  # compiles
     print(json.dumps({"start_seconds": time.perf_counter() - began}), flush=True)
