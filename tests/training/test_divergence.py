@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tether import BC, CQL, DQN, TD3
+from tether import BC, CQL, DQN, TD3, TD3BC, Tethered
 from tether.training.divergence import Diverged, Overestimation, all_finite, check_finite
 from tether.training.loop import Epoch
 from tether.types import Batch
@@ -120,3 +120,14 @@ def test_who_has_no_values_is_told_nothing():
 def test_who_raises_values_by_itself_is_told_nothing():
     said = Overestimation(rows(0.0, 1.0), CQL(discount=0.9))
     assert [said(Epoch(step, (), {"critic/q": value})) for step, value in ((500, 1.0), (1_000, 99.0))] == [None, None]
+
+
+@pytest.mark.parametrize(
+    ("agent", "advised"), [(Tethered(), True), (Tethered(bound_values=True), False), (TD3(), False), (TD3BC(), True)]
+)
+def test_bounded_values_are_advised_where_they_are_to_be_had(agent: Any, advised: bool):
+    said = Overestimation(rows(0.0, 1.0), agent)
+    said(Epoch(500, (), {"critic/q": 1.0}))
+    told = said(Epoch(1_000, (), {"critic/q": 1e4}))
+    assert told is not None
+    assert ("What may help: agent.bound_values=true, a larger weight" in told) == advised

@@ -71,6 +71,7 @@ class Overestimation:
         self._most = most / (1.0 - agent.discount)
         margin = MARGIN_OF_THE_MOST * most + MARGIN_OF_THE_RANGE * (most - least)
         self._limit = np.inf if agent.traits.raises_values else (most + margin) / (1.0 - agent.discount)
+        self._bounding = "" if getattr(agent, "bound_values", True) else "agent.bound_values=true, "
         self._last: Any = np.inf
         self._said = False
 
@@ -82,8 +83,9 @@ class Overestimation:
         self._said, value = True, float(beyond.max())
         return (
             f"critic/q is {value:.3g} at step {epoch.step:,}, but the rewards of the data, as they are scaled, add up to at most "
-            f"{self._most:.3g}: the critic believes in what was never recorded, and the policy may follow it. Hold it closer to "
-            "the data by a larger weight, take a bonus that sees more (--bonus auto), or set a smaller agent.discount"
+            f"{self._most:.3g}: the critic believes in what was never recorded, and the policy may follow it. "
+            f"What may help: {self._bounding}a larger weight, which holds it closer to the data, a bonus that sees more "
+            "(--bonus auto), or a smaller agent.discount"
         )
 
 
