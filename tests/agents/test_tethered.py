@@ -81,18 +81,6 @@ def test_the_step_is_charged_in_standard_deviations():
     assert float(loss_of(Agent(reach=2.0, longest=1.0, actor_noise=0.0), 0.5)[1]["actor/bonus"]) == pytest.approx(0.5)
 
 
-def test_a_weight_for_each_action_is_times_their_number():
-    """Two actions, half of what each may step, one standard deviation: 1/2 (1/4 + 1/4) is the bonus; 0.2 for each weighs 0.4."""
-    step = MLP((jnp.zeros((2, 2)),), (jnp.full(2, 0.5),), None, ("none",))
-    rows, state = bandit(), initial_state(small(Agent))
-    told = []
-    for agent in (Agent(bonus_weight_actor=0.2, weight_each_action=True), Agent(bonus_weight_actor=0.4)):
-        loss, metrics = actor_loss(agent, penalty(), jnp.asarray(False), step, state.critics, rows, jax.random.key(0))
-        assert float(metrics["actor/bonus"]) == pytest.approx(0.25)
-        told.append(float(loss))
-    assert told == [pytest.approx(0.4 * 0.25)] * 2
-
-
 def test_bounded_values_are_those_of_the_log():
     rows = bandit()
     worst = float(jnp.min(rows.reward))  # no reward is above 0, and 0.995 for ever is 200 times

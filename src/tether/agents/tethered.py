@@ -49,7 +49,6 @@ class Tethered:
     reach: Amount = 1.0  # the farthest step from the anchor, in its standard deviations; 0: the anchor itself
     longest: Amount = 0.3  # and in half action ranges: where the anchor is vague, its standard deviation is no measure
     bonus_weight_actor: Amount = 0.003  # of half the squared step, in units of Q's mean size
-    weight_each_action: bool = False  # the weight is for each action: times their number
     bound_values: bool = False  # critic targets stay within what the log's rewards allow
     warm_up_steps: Steps = 20_000  # in which the critics learn what the anchor is worth, and the policy stays there
     actor_noise: Amount = 1.0  # around the action at which the actor sees Q, in shares of how far it may step
@@ -136,8 +135,7 @@ def actor_loss(
     noise = agent.actor_noise * jnp.clip(jax.random.normal(key, share.shape), -2.0, 2.0)
     value = jnp.mean(critics(batch.observation, policy.bounded(mean + room * (share + noise))), axis=0)
     bonus = 0.5 * jnp.sum(jnp.square(agent.reach * share), axis=-1)
-    weight = agent.bonus_weight_actor * (share.shape[-1] if agent.weight_each_action else 1)
-    loss = -jnp.mean(jnp.where(warm, unit_size(value), 0.0) - weight * bonus)
+    loss = -jnp.mean(jnp.where(warm, unit_size(value), 0.0) - agent.bonus_weight_actor * bonus)
     return loss, {
         "actor/loss": loss,
         "actor/q": jnp.mean(value),
