@@ -205,7 +205,7 @@ def test_what_a_baseline_has_on_some_tasks_alone_is_noted():
 def test_the_ablation_changes_one_thing_at_a_time():
     runs = proof("proof-ablation.toml")
     assert Counter(run.variant for run in runs) == dict.fromkeys({run.variant for run in runs}, 3 * 3)
-    assert len({run.variant for run in runs}) == 14
+    assert len({run.variant for run in runs}) == 15
     for variant in read_plan(PLANS / "proof-ablation.toml").variants:
         assert len(variant.settings) + (variant.bonus is not None) == (variant.name != "whole")
 
