@@ -63,4 +63,4 @@ def test_smoothing_noise_is_clipped_in_half_action_ranges():
     ],
 )
 def test_what_a_state_can_be_worth(rewards, expected):
-    np.testing.assert_allclose(losses.worth_at_most(jnp.array(rewards), 0.9), expected, rtol=1e-5)
+    np.testing.assert_allclose(losses.possible_worths(jnp.array(rewards), 0.9), expected, rtol=1e-5)

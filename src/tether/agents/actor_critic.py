@@ -75,7 +75,7 @@ def start(
         target_critics=copy_of(critics),
         actor_optimiser=agent.optimiser.start(actor, agent.learning_rate_actor, updates),
         critic_optimiser=agent.optimiser.start(critics, agent.learning_rate_critic, problem.steps),
-        possible=worth_at_most(problem.rows.reward, agent.discount) if bounded else None,
+        possible=possible_worths(problem.rows.reward, agent.discount) if bounded else None,
     )
 
 
@@ -98,7 +98,7 @@ def update(
     stretch = 1 if targets_each_step else steps  # critic steps between two moves of the targets
     critics, critic_optimiser, target_critics = state.critics, state.critic_optimiser, state.target_critics
     if state.possible is not None:  # online, or in a later log, there may be rewards that the first did not have
-        state = state._replace(possible=wider(state.possible, worth_at_most(batches.reward, agent.discount)))
+        state = state._replace(possible=wider(state.possible, possible_worths(batches.reward, agent.discount)))
     critic_metrics, told = [], []
     for first in range(0, steps, stretch):
         coming = jax.tree.map(lambda column, first=first: column[first : first + stretch], batches)
@@ -165,7 +165,7 @@ def critic_targets(
     return target.reshape(batches.reward.shape), told
 
 
-def worth_at_most(reward: jax.Array, discount: float) -> jax.Array:
+def possible_worths(reward: jax.Array, discount: float) -> jax.Array:
     """(2,) the least and the most that a state can be worth: the worst or best reward once, or for ever. `(...)` rewards."""
     least, most = jnp.min(reward), jnp.max(reward)
     for_ever = 1.0 / (1.0 - discount)

@@ -54,7 +54,7 @@ def report(
             performance profiles, with intervals (needs the extra stats). A method is an agent with a bonus, or where one has
             several settings a folder of seeds.
         score: Of the statistics and of --latex: last or last_ten, which need no simulator to choose a step, or best, which does.
-            Of the statistics also lowest_of_five, the lowest of the last five evaluations: what an unlucky step costs.
+            Of the statistics also lowest_of_five, the lowest of the last five evaluations (all, if fewer).
         values: Draw what Q-values promised at the start of episodes, beside what those were worth (td3, dqn), into this PNG.
     """
     from rich.console import Console
