@@ -272,6 +272,13 @@ def test_a_setting_that_is_newer_than_the_file_has_its_default():
         )
 
 
+def test_runs_of_tethered_that_do_not_say_had_no_bounds():
+    now = configs.to_json(make_config("some.hdf5", agent="tethered"))
+    assert now["agent"]["bound_values"] is True
+    old = configs.from_json(without(now, "agent", "bound_values"))
+    assert configs.first_difference(old, configs.from_json(now)) == "agent.bound_values: False here, True there"
+
+
 # Comparing
 
 

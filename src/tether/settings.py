@@ -99,10 +99,11 @@ def to_named(part: Any, registry: Mapping[str, type]) -> dict[str, Any]:
 def from_named(plain: Mapping[str, Any], registry: Mapping[str, type[T]], section: str) -> T:
     """The agent or bonus that `to_named` wrote, maybe long ago.
 
-    A setting newer than the file gets its default; one that the class names as `gone` is passed over.
+    A setting newer than the file gets what the class says it was `formerly`, or else its default; one that the class names as
+    `gone` is passed over.
     """
     kind = choose(registry, str(plain.get("name")), section)
-    defaults, past = to_plain(kind()), ("name", *getattr(kind, "gone", ()))
+    defaults, past = to_plain(kind()) | getattr(kind, "formerly", {}), ("name", *getattr(kind, "gone", ()))
     given = {
         name if name in defaults else FORMER_NAMES.get(name, name): value for name, value in plain.items() if name not in past
     }

@@ -84,9 +84,9 @@ def test_the_step_is_charged_in_standard_deviations():
 def test_bounded_values_are_those_of_the_log():
     rows = bandit()
     worst = float(jnp.min(rows.reward))  # no reward is above 0, and 0.995 for ever is 200 times
-    possible = initial_state(small(Agent, bound_values=True, discount=0.995), rows=rows).possible
+    possible = initial_state(small(Agent, discount=0.995), rows=rows).possible
     np.testing.assert_allclose(possible, [200.0 * worst, float(jnp.max(rows.reward))], rtol=1e-4)
-    assert initial_state(small(Agent), rows=rows).possible is None
+    assert initial_state(small(Agent, bound_values=False), rows=rows).possible is None
 
 
 def test_nothing_but_the_bonus_counts_before_the_critics_are_warm():

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tether.benchmark.side_by_side import Seeds, Sharing, measuring
+from tether.agents import AGENTS
+from tether.benchmark.side_by_side import Seeds, Sharing, every_agent, measuring
 from tether.cores import available_cores, thread_limits
 from tether.errors import TetherError
 
@@ -59,3 +60,9 @@ def test_one_thread_takes_no_pool_and_keeps_the_flags_that_are_set(monkeypatch: 
     assert thread_limits(1)["XLA_FLAGS"] == "--mine=1 --xla_cpu_multi_thread_eigen=false"
     assert "XLA_FLAGS" not in thread_limits(2)
     assert thread_limits(2)["OMP_NUM_THREADS"] == "2"
+
+
+def test_every_agent_is_measured_side_by_side_with_its_usual_bonus():
+    methods = every_agent()
+    assert {agent for agent, _ in methods} == AGENTS.keys()
+    assert {("td3", "cvae"), ("td3", "none"), ("tethered", "density"), ("sac", "rnd-film"), ("bc", "none")} <= set(methods)

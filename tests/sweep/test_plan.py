@@ -174,7 +174,7 @@ def test_the_proof_has_its_rows_seeds_and_lengths():
     everywhere = ("tethered", "cloning", "best-tenth", "cloning-scaled", "td3-bc", "td3-bc-our-critics")
     assert [counts.pop(name) for name in everywhere] == [11 * 3] * 6
     assert [counts.pop(name) for name in ("iql", "rebrac", "paper")] == [4 * 3] * 3
-    assert counts == {"long": 2 * 3}
+    assert counts == dict.fromkeys(("long", "tethered-bounded", "td3-bc-our-critics-bounded"), 2 * 3)
     lengths = {(run.variant, run.config.training.steps) for run in runs}
     assert {("tethered", 60_000), ("cloning", 20_000), ("best-tenth", 20_000), ("long", 300_000)} <= lengths
     assert [run.config.seed for run in runs] == sorted(run.config.seed for run in runs)  # one seed of all, then the next
@@ -182,9 +182,11 @@ def test_the_proof_has_its_rows_seeds_and_lengths():
     assert all(run.config.bonus.seed == run.config.seed for run in runs if run.bonus != "none")  # each seed has its own fit
 
 
-def test_td3_bc_with_our_critics_learns_as_tethered_does():
+@pytest.mark.parametrize("bounded", ["", "-bounded"])
+def test_td3_bc_with_our_critics_learns_as_tethered_does(bounded):
     first = {run.variant: run.config for run in reversed(proof("proof.toml"))}
-    other, ours = first["td3-bc-our-critics"], first["tethered"]
+    other, ours = (first[f"{name}{bounded}"] for name in ("td3-bc-our-critics", "tethered"))
+    assert other.agent.bound_values == (bounded != "")
     shared = {field.name for field in fields(other.agent)} & {field.name for field in fields(ours.agent)}
     differing = {name for name in shared if getattr(other.agent, name) != getattr(ours.agent, name)}
     assert differing == {"bonus_weight_actor"}  # it has none
@@ -205,7 +207,7 @@ def test_what_a_baseline_has_on_some_tasks_alone_is_noted():
 def test_the_ablation_changes_one_thing_at_a_time():
     runs = proof("proof-ablation.toml")
     assert Counter(run.variant for run in runs) == dict.fromkeys({run.variant for run in runs}, 3 * 3)
-    assert len({run.variant for run in runs}) == 15
+    assert len({run.variant for run in runs}) == 16
     for variant in read_plan(PLANS / "proof-ablation.toml").variants:
         assert len(variant.settings) + (variant.bonus is not None) == (variant.name != "whole")
 

@@ -123,7 +123,7 @@ def test_who_raises_values_by_itself_is_told_nothing():
 
 
 @pytest.mark.parametrize(
-    ("agent", "advised"), [(Tethered(), True), (Tethered(bound_values=True), False), (TD3(), False), (TD3BC(), True)]
+    ("agent", "advised"), [(Tethered(), False), (Tethered(bound_values=False), True), (TD3(), False), (TD3BC(), True)]
 )
 def test_bounded_values_are_advised_where_they_are_to_be_had(agent: Any, advised: bool):
     said = Overestimation(rows(0.0, 1.0), agent)

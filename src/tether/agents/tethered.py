@@ -1,10 +1,11 @@
 """Ours: a policy that starts as what the log's better episodes usually did, and steps away from it only as far as Q pays for.
 
     policy         pi(s) = clip(m(s) + l(s) d(s)),   l(s) = min(reach sigma(s), longest),   d in [-1, 1] learnt, 0 at the start
-    critic target  y = r + discount (1 - terminated) min_i Qbar_i(s', a'),   a' = clip(pibar(s') + clip(noise))
+    critic target  y = r + discount (1 - terminated) clip(min_i Qbar_i(s', a')),   a' = clip(pibar(s') + clip(noise))
     actor loss     - E[Q(s, clip(m(s) + l(s) (d(s) + noise))) / E|Q| - beta 1/2 |reach d(s)|^2],   Q the mean of both critics
 
-m and sigma are the bonus's anchor: the mean and the standard deviation of what is usually done.
+m and sigma are the bonus's anchor: the mean and the standard deviation of what is usually done. What a next state is worth is
+clipped to what the log's rewards allow.
 
 The bonus is the distance from the anchor, in the standard deviations of what was done: anti-exploration whose zero is known.
 TD3 has to find the low places of its bonus by descent, from anywhere. Here every state begins at the anchor, none can be
@@ -45,11 +46,12 @@ class Tethered:
         reward_scaling="divide",
         annealed=("bonus_weight_actor",),
     )
+    formerly: ClassVar[dict[str, Any]] = {"bound_values": False}  # what it was in runs that do not say
 
     reach: Amount = 1.0  # the farthest step from the anchor, in its standard deviations; 0: the anchor itself
     longest: Amount = 0.3  # and in half action ranges: where the anchor is vague, its standard deviation is no measure
     bonus_weight_actor: Amount = 0.003  # of half the squared step, in units of Q's mean size
-    bound_values: bool = False  # critic targets stay within what the log's rewards allow
+    bound_values: bool = True  # critic targets stay within what the log's rewards allow
     warm_up_steps: Steps = 20_000  # in which the critics learn what the anchor is worth, and the policy stays there
     actor_noise: Amount = 1.0  # around the action at which the actor sees Q, in shares of how far it may step
     batch_size: Size = 256

@@ -12,7 +12,7 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -20,8 +20,9 @@ from typing import Any
 from tether.cores import available_cores, pin, thread_limits
 from tether.errors import TetherError
 
-METHODS = (("td3", "cvae"), ("td3", "none"), ("td3-bc", "none"), ("bc", "none"), ("dqn", "none"))
-WARM_STEPS = 100  # of an epoch; even, for agents of two critic steps an update
+SEVERAL_SEEDS = (("td3", "cvae"), ("td3", "none"), ("td3-bc", "none"), ("bc", "none"), ("dqn", "none"))
+EPOCH, SHORT_EPOCH = 100, 20  # steps; even, for agents of two critic steps an update
+LARGE_STEP = 1e9  # operations of a step, from which on epochs are short: turns are of whole epochs
 ROWS = 100_000
 
 
@@ -49,10 +50,17 @@ class Sharing:
         return _median_ratio(self.apart_cpu, self.together_cpu)
 
 
-def compare(rounds: int, seconds: float) -> Iterator[Sharing]:
+def every_agent() -> list[tuple[str, str]]:
+    """With its usual bonus, by name; and td3 without one."""
+    from tether.agents import AGENTS
+
+    return [("td3", "none"), *((name, kind().traits.usual_bonus) for name, kind in AGENTS.items())]
+
+
+def compare(methods: Iterable[tuple[str, str]], rounds: int, seconds: float) -> Iterator[Sharing]:
     """Each method as soon as it is measured."""
     cores = available_cores()
-    for agent, bonus in METHODS:
+    for agent, bonus in methods:
         found = Sharing(agent, bonus, len(cores))
         job = {"agent": {"name": agent}, "bonus": {"name": bonus}, "seconds": seconds}
         with measuring(job, [cores]) as together, measuring(job, [[core] for core in cores]) as apart:
@@ -86,7 +94,7 @@ class Seeds:
 def compare_seeds(seeds: int, rounds: int, seconds: float) -> Iterator[Seeds]:
     """Each method as soon as it is measured; the two take turns on one core."""
     core = available_cores()[:1]
-    for agent, bonus in METHODS:
+    for agent, bonus in SEVERAL_SEEDS:
         found = Seeds(agent, bonus, seeds)
         job = {"agent": {"name": agent}, "bonus": {"name": bonus}, "seconds": seconds}
         with measuring(job, [core]) as alone, measuring(job | {"together": seeds}, [core]) as together:
@@ -141,6 +149,7 @@ def _serve(job: dict[str, Any]) -> None:
     import jax
 
     from tether.agents import AGENTS, critic_steps, with_known
+    from tether.benchmark import flops
     from tether.benchmark.speed import SPEC
     from tether.bonuses import BONUSES, FrozenBonus
     from tether.data.columns import with_blank_columns
@@ -159,6 +168,7 @@ def _serve(job: dict[str, Any]) -> None:
     problem = Problem(spec, rows.sample())
     penalty = FrozenBonus(bonus, bonus.frozen(fresh_state(bonus, key_bonus, problem)), spec)
     rows = Rows(with_known(agent, rows.transitions, penalty))
+    epoch_steps = EPOCH if flops.agent_step(agent, bonus, spec) < LARGE_STEP else SHORT_EPOCH
     learner: Learner = agent
     if job.get("together"):
         learner = Together(agent, job["together"])
@@ -170,7 +180,7 @@ def _serve(job: dict[str, Any]) -> None:
             rows,
             key,
             end=2**31 - 1,
-            epoch_steps=WARM_STEPS,
+            epoch_steps=epoch_steps,
             stride=critic_steps(agent),
             given=(penalty,),
             compiled=agent_epoch,
@@ -179,24 +189,24 @@ def _serve(job: dict[str, Any]) -> None:
     if bonus.steps and job.get("fit"):
         fresh = fresh_state(bonus, run_keys(2)[0], problem)
         fitted_to = Rows(with_blank_columns(_random_rows(spec), bonus.traits.columns))
-        loops["fit_steps_per_second"] = learn(bonus, fresh, fitted_to, key_fit, end=2**31 - 1, epoch_steps=WARM_STEPS)
+        loops["fit_steps_per_second"] = learn(bonus, fresh, fitted_to, key_fit, end=2**31 - 1, epoch_steps=epoch_steps)
     for loop in loops.values():
         next(loop)  # compiles
     print(json.dumps({"start_seconds": time.perf_counter() - began}), flush=True)
     for _ in sys.stdin:
         answer: dict[str, float] = {}
         for name, loop in loops.items():
-            answer |= _rates(name, loop, job["seconds"])
+            answer |= _rates(name, loop, epoch_steps, job["seconds"])
         print(json.dumps(answer), flush=True)
 
 
-def _rates(name: str, loop: Iterator[Any], seconds: float) -> dict[str, float]:
+def _rates(name: str, loop: Iterator[Any], epoch_steps: int, seconds: float) -> dict[str, float]:
     """Steps a second, over at least so many seconds. Metrics come to the host after each epoch, so all of it is done."""
     began, busy, epochs = time.perf_counter(), time.process_time(), 0
     while time.perf_counter() - began < seconds:
         next(loop)
         epochs += 1
-    steps = epochs * WARM_STEPS
+    steps = epochs * epoch_steps
     rates = {name: steps / (time.perf_counter() - began)}
     return rates | {name.replace("per_second", "per_cpu_second"): steps / (time.process_time() - busy)}
 

@@ -46,7 +46,8 @@ def bench(
         larger_than_memory: Measure rows on disk instead: MOST_ROWS of them, in a process limited to less memory than they take,
             against rows in memory. Takes 4 GB in the temporary folder (TMPDIR), and 6 GB of memory for the other side.
         memory_share: Of the size of the rows, what the limited process may have beyond what JAX takes.
-        side_by_side: Measure how to share out the cores instead: one process with all of them against one a core, in turns.
+        side_by_side: Measure how to share out the cores instead: every agent in one process with all of them and in one a core,
+            in turns. On two cores some 20 minutes, in which nothing else should run.
         seeds_together: Measure a program of so many seeds instead, against one run, in turns on one core.
         acting: Measure how long an action takes instead: JAX, NumPy and onnxruntime in turns, for 1 and 256 observations.
         serving: Measure `tether serve` instead: 1, 16 and 64 clients on this machine in turns, 1,000 requests each.
@@ -165,16 +166,18 @@ def _bench_side_by_side(rounds: int, out: Path | None) -> None:
 
     if rounds < 1:
         raise TetherError(f"--repetitions is {rounds}; it must be at least 1")
-    found = []
-    with progress("measuring", len(side_by_side.METHODS), unit="methods") as bar:
-        for sharing in side_by_side.compare(rounds, SECONDS_OF_A_TURN):
+    found, methods = [], side_by_side.every_agent()
+    with progress("measuring", len(methods), unit="methods") as bar:
+        for sharing in side_by_side.compare(methods, rounds, SECONDS_OF_A_TURN):
             found.append(sharing)
+            report = {
+                "measurements": [asdict(each) | {"gain": each.gain, "cpu_gain": each.cpu_gain} for each in found],
+                "seconds_of_a_turn": SECONDS_OF_A_TURN,
+                "versions": versions(),
+            }
+            if out is not None:  # what there is, should the rest be stopped
+                storage.write_json(out, report)
             bar.update(len(found), latest=f"{sharing.agent} {sharing.bonus}: {sharing.gain:.2f}")
-    report = {
-        "measurements": [asdict(sharing) | {"gain": sharing.gain, "cpu_gain": sharing.cpu_gain} for sharing in found],
-        "seconds_of_a_turn": SECONDS_OF_A_TURN,
-        "versions": versions(),
-    }
     print(dumps(report, indent=2))
     table = Table("method", title="steps/s in total: one process with every core, and one a core; medians of the rounds")
     for column in ("together", "apart", "gain", "gain a busy core"):
@@ -183,8 +186,6 @@ def _bench_side_by_side(rounds: int, out: Path | None) -> None:
         numbers = [f"{sorted(rates)[len(rates) // 2]:,.0f}" for rates in (sharing.together, sharing.apart)]
         table.add_row(f"{sharing.agent}, {sharing.bonus}", *numbers, f"{sharing.gain:.2f}", f"{sharing.cpu_gain:.2f}")
     Console(stderr=True).print(table)
-    if out is not None:
-        storage.write_json(out, report)
 
 
 def _bench_acting(rounds: int, out: Path | None) -> None:
@@ -287,7 +288,7 @@ def _bench_seeds(seeds: int, rounds: int, out: Path | None) -> None:
     if rounds < 1 or seeds < 2:
         raise TetherError(f"--repetitions is {rounds} and --seeds-together {seeds}; they must be at least 1 and 2")
     found = []
-    with progress("measuring", len(side_by_side.METHODS), unit="methods") as bar:
+    with progress("measuring", len(side_by_side.SEVERAL_SEEDS), unit="methods") as bar:
         for measured in side_by_side.compare_seeds(seeds, rounds, SECONDS_OF_A_TURN):
             found.append(measured)
             bar.update(len(found), latest=f"{measured.agent} {measured.bonus}: {measured.gain:.2f}")
