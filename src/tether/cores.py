@@ -32,12 +32,13 @@ def pin(cores: Sequence[int]) -> None:
 
 
 @contextmanager
-def claimed(number: int) -> Iterator[tuple[int, ...]]:
-    """So many cores that no other process on this machine has claimed; where too few are free, some that others have too.
+def claimed(number: int, preferred: Sequence[int] = ()) -> Iterator[tuple[int, ...]]:
+    """So many cores that nobody on this machine has claimed, if they are free the preferred; too few: some that others have too.
 
-    For workers whose head is on another machine, and does not know which cores are free here. A claim ends with its process.
+    For workers of several sweeps, or whose head is on another machine: no head knows by itself which cores are free here. A
+    claim ends with its process.
     """
-    cores = available_cores()
+    cores = [*preferred, *(core for core in available_cores() if core not in preferred)]
     try:
         import fcntl
     except ImportError:

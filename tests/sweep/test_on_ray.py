@@ -22,7 +22,6 @@ from test_losing_nothing import PATIENCE, started, statuses, wait_for, workers_i
 
 from tether import cli, storage
 from tether.config import to_json
-from tether.cores import available_cores, claimed
 from tether.errors import TetherError
 from tether.runs.reading import find_runs
 from tether.sweep.on_ray import RayWorker, Runner, check_reachable, connected, passed_on, room
@@ -46,17 +45,6 @@ def test_workers_have_the_heads_settings_of_jax_and_their_share_of_a_gpus_memory
     assert passed_on(head, 0.0) == passed_on(head, 1.0) == {"JAX_PLATFORMS": "cpu", "XLA_FLAGS": "--x"}
     assert passed_on({}, 0.25) == {"XLA_PYTHON_CLIENT_MEM_FRACTION": "0.225"}  # a tenth is left for what is not JAX's
     assert passed_on({"XLA_PYTHON_CLIENT_MEM_FRACTION": "0.5"}, 0.25) == {"XLA_PYTHON_CLIENT_MEM_FRACTION": "0.5"}
-
-
-def test_a_core_is_claimed_once_while_there_are_others():
-    cores = available_cores()
-    if len(cores) < 2:
-        pytest.skip("needs two cores")
-    with claimed(1) as first, claimed(1) as second:
-        assert len(first) == len(second) == 1
-        assert first != second or os.environ.get("PYTEST_XDIST_WORKER")  # another test may hold one too
-        with claimed(len(cores)) as every:
-            assert sorted(every) == cores  # too few are free, so some are shared
 
 
 def job_for(folder: Path, data: Path, **changes: Any) -> dict[str, Any]:

@@ -10,13 +10,14 @@ from pathlib import Path
 import pytest
 from scripted import DONE, TWO, planned, scripted
 
-from tether import storage
+from tether import cores, storage
 from tether.locks import is_held
 from tether.sweep import head, pool
+from tether.sweep.bundles import Bundle
 from tether.sweep.expansion import PlannedRun
 from tether.sweep.pool import Pool
 from tether.sweep.records import FAILED, WAITING, Records
-from tether.sweep.workers import Processes, Slots
+from tether.sweep.workers import Processes, Slots, Worker
 from tether.training.interrupt import StopRequest
 
 
@@ -125,3 +126,25 @@ def test_weights_that_were_chosen_on_other_tasks_are_said_once(tmp_path: Path, p
     head.carry_out(sweep, Processes(TWO), said.append, show=False)
     (line,) = (line for line in said if "chosen on locomotion" in line)
     assert line.startswith("pendulum: agent.bonus_weight_actor 0.003, chosen on locomotion;")
+
+
+def test_workers_of_two_sweeps_are_on_different_cores(tmp_path: Path, processes: dict[str, str], monkeypatch: pytest.MonkeyPatch):
+    """Each would put its first worker on its first core, and both would run at half speed."""
+    monkeypatch.setattr(cores, "available_cores", lambda: [4, 5])
+    monkeypatch.setattr(cores.tempfile, "gettempdir", lambda: str(tmp_path))
+    (run,) = planned(tmp_path, "[variants.a]\n")
+    processes["a"] = "import json, sys; print(json.loads(sys.argv[1])['cores'])"
+    slots = Slots(1, 1, ((4,),))
+
+    def start() -> Worker:
+        return Processes(slots).start(Bundle((run,)), 0, tmp_path / "log")
+
+    def on(worker: Worker) -> str:
+        while (ended := worker.ended()) is None:
+            time.sleep(0.01)
+        worker.end()
+        return ended.report.strip()
+
+    mine, other = start(), start()
+    assert [on(mine), on(other)] == ["[4]", "[5]"]
+    assert on(start()) == "[4]"

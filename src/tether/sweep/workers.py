@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple, Protocol
 
 from tether.config import to_json
-from tether.cores import available_cores, thread_limits
+from tether.cores import available_cores, claimed, thread_limits
 from tether.errors import TetherError
 from tether.sweep.bundles import Bundle
 
@@ -115,14 +115,15 @@ class Processes:
         return str(self.slots)
 
     def start(self, bundle: Bundle, slot: int, log: Path) -> Worker:
-        job = job_of(bundle) | {"cores": self.slots.cores[slot], "wandb": self._wandb}
-        with opened(log) as file:
-            return LocalWorker(start_worker(job, self.threads, file))
+        with ExitStack() as stack, opened(log) as file:
+            cores = stack.enter_context(claimed(self.threads, self.slots.cores[slot]))  # another sweep may be on the slot's own
+            process = start_worker(job_of(bundle) | {"cores": cores, "wandb": self._wandb}, self.threads, file)
+            return LocalWorker(process, stack.pop_all())
 
 
 class LocalWorker:
-    def __init__(self, process: subprocess.Popen[str]) -> None:
-        self.process = process
+    def __init__(self, process: subprocess.Popen[str], held: ExitStack) -> None:
+        self.process, self._held = process, held  # what it has until it ends: its cores
         self._lines: list[str] = []
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
@@ -152,6 +153,7 @@ class LocalWorker:
         for pipe in (self.process.stdin, self.process.stdout):
             if pipe is not None:
                 pipe.close()
+        self._held.close()
 
 
 @contextmanager
