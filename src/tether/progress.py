@@ -75,8 +75,14 @@ class _Lines:
     def __post_init__(self) -> None:
         self.step = self.start
         self.began = self.printed = time.monotonic()
+        self.counted_from: tuple[float, int] | None = (self.began, self.start)  # time and step; None: until the first is done
 
     def update(self, step: int, **fields: float | str) -> None:
+        """Told that nothing is done yet, the rate leaves out that time: a sweep begins with a fit, and minutes without a step."""
+        if step == self.start:
+            self.counted_from = None
+        elif self.counted_from is None:
+            self.counted_from = time.monotonic(), step
         self.step = step
         self.fields |= fields
         if time.monotonic() - self.printed >= self.seconds_between_lines:
@@ -85,7 +91,8 @@ class _Lines:
     def print(self) -> None:
         self.printed = time.monotonic()
         elapsed = self.printed - self.began
-        rate = (self.step - self.start) / elapsed if elapsed > 0 else 0.0
+        since, first = self.counted_from or (self.printed, self.step)
+        rate = (self.step - first) / (self.printed - since) if self.printed > since else 0.0
         parts = [f"{self.title}: {self.step:,}/{self.total:,} {self.unit}", _clock(elapsed)]
         if rate > 0:
             parts.append(f"{_number(rate)} {self.unit}/s")
