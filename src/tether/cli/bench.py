@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 SECONDS_OF_A_TURN = 2.0  # of one of the processes side by side
 REQUESTS = 1_000  # to a server, for each number of clients in each round
@@ -69,12 +70,10 @@ def bench(
         _bench_rows_on_disk(most_rows, repetitions, memory_share, out)
         return
     from dataclasses import asdict
-    from json import dumps
 
     from rich.console import Console
     from rich.table import Table
 
-    from tether import storage
     from tether.benchmark import speed
     from tether.errors import TetherError
     from tether.progress import progress
@@ -95,10 +94,9 @@ def bench(
                 "action_size": speed.SPEC.action_size,
                 **speed.surroundings(),
             }
-            if out is not None:  # what there is, should the rest be stopped
-                storage.write_json(out, report)
+            _write(report, out)  # what there is, should the rest be stopped
             bar.update(len(found), latest=f"{measurement.name}: {measurement.steps_per_second:.0f} steps/s")
-    print(dumps(report, indent=2))
+    _tell(report, out)
     table = Table(
         "what",
         title=f"{speed.SPEC.observation_size} observations, {speed.SPEC.action_size} actions; steps are gradient steps, or pairs",
@@ -121,9 +119,7 @@ def _bench_rows_on_disk(rows: int, turns: int, share: float, out: Path | None) -
     import os
     import tempfile
     from dataclasses import asdict
-    from json import dumps
 
-    from tether import storage
     from tether.benchmark import memory, speed
     from tether.data.files.mapped import map_d4rl
     from tether.errors import TetherError
@@ -146,19 +142,15 @@ def _bench_rows_on_disk(rows: int, turns: int, share: float, out: Path | None) -
                 bar.update(turn, **{kind: f"{rates[-1]:.0f} steps/s" for kind, rates in found.steps_per_second.items()})
     ratios = {kind: found.ratio(kind) for kind in ("disk", "cold")}
     report = {**asdict(found), "ratio_of_medians": ratios, **speed.surroundings()}
-    print(dumps(report, indent=2))
-    if out is not None:
-        storage.write_json(out, report)
+    _tell(report, out)
 
 
 def _bench_side_by_side(rounds: int, out: Path | None) -> None:
     from dataclasses import asdict
-    from json import dumps
 
     from rich.console import Console
     from rich.table import Table
 
-    from tether import storage
     from tether.benchmark import side_by_side
     from tether.errors import TetherError
     from tether.progress import progress
@@ -175,10 +167,9 @@ def _bench_side_by_side(rounds: int, out: Path | None) -> None:
                 "seconds_of_a_turn": SECONDS_OF_A_TURN,
                 "versions": versions(),
             }
-            if out is not None:  # what there is, should the rest be stopped
-                storage.write_json(out, report)
+            _write(report, out)  # what there is, should the rest be stopped
             bar.update(len(found), latest=f"{sharing.agent} {sharing.bonus}: {sharing.gain:.2f}")
-    print(dumps(report, indent=2))
+    _tell(report, out)
     table = Table("method", title="steps/s in total: one process with every core, and one a core; medians of the rounds")
     for column in ("together", "apart", "gain", "gain a busy core"):
         table.add_column(column, justify="right")
@@ -191,7 +182,6 @@ def _bench_side_by_side(rounds: int, out: Path | None) -> None:
 def _bench_acting(rounds: int, out: Path | None) -> None:
     import os
     import tempfile
-    from json import dumps
     from statistics import median
 
     from tether.cores import thread_limits
@@ -201,7 +191,6 @@ def _bench_acting(rounds: int, out: Path | None) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from tether import storage
     from tether.benchmark import acting, speed
     from tether.errors import TetherError
 
@@ -219,7 +208,7 @@ def _bench_acting(rounds: int, out: Path | None) -> None:
         "action_size": speed.SPEC.action_size,
         **speed.surroundings(),
     }
-    print(dumps(report, indent=2))
+    _tell(report, out)
     table = Table(
         "runner", "rows", title=f"microseconds a call on one thread, median (99th percentile); familiarity by {acting.BONUS}"
     )
@@ -237,19 +226,15 @@ def _bench_acting(rounds: int, out: Path | None) -> None:
         start = f"{1e3 * median(starts[runner]):,.0f}" if runner in starts and rows == 1 else ""
         table.add_row(runner, str(rows), cell[runner, rows, False], cell[runner, rows, True], start)
     Console(stderr=True).print(table)
-    if out is not None:
-        storage.write_json(out, report)
 
 
 def _bench_serving(rounds: int, out: Path | None) -> None:
     import tempfile
-    from json import dumps
     from statistics import median
 
     from rich.console import Console
     from rich.table import Table
 
-    from tether import storage
     from tether.benchmark import acting, serving, speed
 
     with tempfile.TemporaryDirectory(prefix="tether-bench-") as folder:
@@ -257,7 +242,7 @@ def _bench_serving(rounds: int, out: Path | None) -> None:
         acting.make_policy().save(file)
         found = serving.measure(file, [0.1] * speed.SPEC.observation_size, REQUESTS, rounds)
     report = {"measurements": found, "hidden_sizes": acting.HIDDEN, "bonus": acting.BONUS, **speed.surroundings()}
-    print(dumps(report, indent=2))
+    _tell(report, out)
     table = Table("clients", title=f"one observation a request, action and familiarity by {acting.BONUS}; medians of the rounds")
     for column in ("requests", "failures", "requests/s", "median ms", "p99 ms"):
         table.add_column(column, justify="right")
@@ -268,18 +253,14 @@ def _bench_serving(rounds: int, out: Path | None) -> None:
         totals = (sum(measured[name] for measured in fact["rounds"]) for name in ("requests", "failures"))
         table.add_row(str(fact["clients"]), *(f"{total:,}" for total in totals), *spelt)
     Console(stderr=True).print(table)
-    if out is not None:
-        storage.write_json(out, report)
 
 
 def _bench_seeds(seeds: int, rounds: int, out: Path | None) -> None:
     from dataclasses import asdict
-    from json import dumps
 
     from rich.console import Console
     from rich.table import Table
 
-    from tether import storage
     from tether.benchmark import side_by_side
     from tether.errors import TetherError
     from tether.progress import progress
@@ -294,7 +275,7 @@ def _bench_seeds(seeds: int, rounds: int, out: Path | None) -> None:
             bar.update(len(found), latest=f"{measured.agent} {measured.bonus}: {measured.gain:.2f}")
     measurements = [asdict(measured) | {"gain": measured.gain} for measured in found]
     report = {"measurements": measurements, "seconds_of_a_turn": SECONDS_OF_A_TURN, "versions": versions()}
-    print(dumps(report, indent=2))
+    _tell(report, out)
     table = Table("method", title=f"steps a second that the core is busy: one run, and {seeds} seeds in one program, in total")
     for column in ("one run", f"{seeds} seeds", "gain"):
         table.add_column(column, justify="right")
@@ -302,5 +283,17 @@ def _bench_seeds(seeds: int, rounds: int, out: Path | None) -> None:
         numbers = [f"{sorted(rates)[len(rates) // 2]:,.0f}" for rates in (measured.alone, measured.together)]
         table.add_row(f"{measured.agent}, {measured.bonus}", *numbers, f"{measured.gain:.2f}")
     Console(stderr=True).print(table)
+
+
+def _tell(report: dict[str, Any], out: Path | None) -> None:
+    from json import dumps
+
+    _write(report, out)
+    print(dumps(report, indent=2))
+
+
+def _write(report: dict[str, Any], out: Path | None) -> None:
+    from tether import storage
+
     if out is not None:
         storage.write_json(out, report)
