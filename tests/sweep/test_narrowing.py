@@ -62,6 +62,16 @@ def test_words_that_no_run_has_are_refused(tmp_path: Path):
         asked(tmp_path, "td3-bc", "s0")
 
 
+def test_a_plan_without_any_of_its_data_can_be_looked_at(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    plan = write(tmp_path)
+    assert cli.main(["sweep", "status", str(plan)]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("plan: 10 waiting; not running\ntime left: not known")
+    assert out.endswith(f"missing: {tmp_path}/hopper-medium.hdf5: no such file; the same for hopper-medium-replay\n")
+    assert cli.main(["sweep", str(plan), "--dry-run", "--only", "cloning"]) == 2  # which would measure
+    assert capsys.readouterr().err == f"error: {tmp_path}/hopper-medium.hdf5: no such file\n"
+
+
 def test_only_the_data_of_what_is_asked_for_must_be_there(
     tmp_path: Path, pendulum_file: Path, capsys: pytest.CaptureFixture[str]
 ):

@@ -135,9 +135,10 @@ class Speedometer:
 def estimate(
     sweep: Sweep, slots: Slots, measure: bool = True, say: Callable[[str], None] = print, together: int = 1
 ) -> Estimate | None:
-    """What is left to do; None where a speed is unknown. Final runs that are not decided yet are counted too.
+    """What is left to do; None where a speed is unknown, or the sizes in data that is not there and nothing is to be measured.
 
-    Up to `together` seeds are one program, which starts once and else is taken to be no faster than they are one by one.
+    Final runs that are not decided yet are counted too. Up to `together` seeds are one program, which starts once and else is
+    taken to be no faster than they are one by one.
     """
     speeds = Speedometer(slots, measure, say)
     made = {run.fit for run in sweep.runs if sweep.known[run.name].step}  # a run that trains, or has, had its fit
@@ -150,6 +151,8 @@ def estimate(
     parts = {"runs": 0.0, "fits": 0.0, "evaluations": 0.0, "starts": 0.0}
     busy = 0.0
     for run, step, starts in todo:
+        if run.data.missing and not measure and find_task(run.data.env_id) is None:
+            return None
         spec = spec_of(run)
         speed = speeds.speed(run.config, spec)
         if speed is None:
