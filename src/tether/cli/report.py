@@ -22,6 +22,7 @@ def report(
     curves: Path | None = None,
     values: Path | None = None,
     statistics: bool = False,
+    intervals: Path | None = None,
     score: str = "last",
 ) -> None:
     """Compare finished runs: last, last ten and best scores, over seeds where there are several.
@@ -35,7 +36,7 @@ def report(
         tether report runs/hopper --policies --curves hopper.png
         tether report runs/cartpole --values cartpole.png
         tether report runs/long runs/short --until 30000
-        tether report runs/quick/final --statistics
+        tether report runs/quick/final --statistics --intervals quick.png
         tether report runs/quick --html report.html
         tether report runs/quick/final --latex --score last_ten
 
@@ -53,6 +54,7 @@ def report(
         statistics: Compare methods over all tasks and seeds instead: interquartile means, probabilities of improvement and
             performance profiles, with intervals (needs the extra stats). A method is an agent with a bonus, or where one has
             several settings a folder of seeds.
+        intervals: Draw those too, into this PNG: every method on every task, with its interval and its seeds.
         score: Of the statistics and of --latex: last or last_ten, which need no simulator to choose a step, or best, which does.
             Of the statistics also lowest_of_five, the lowest of the last five evaluations (all, if fewer).
         values: Draw what Q-values promised at the start of episodes, beside what those were worth (td3, dqn), into this PNG.
@@ -68,14 +70,15 @@ def report(
     from tether.runs.reading import find_runs
 
     if csv or latex or html is not None:
-        if policies or statistics or curves is not None or values is not None or (csv and latex):
+        pictures = (curves, values, intervals)
+        if policies or statistics or any(picture is not None for picture in pictures) or (csv and latex):
             raise TetherError("--csv, --latex and --html are each the whole answer; leave the other ways to show runs out")
         _export(folders, policy, until, score, csv, latex, html)
         return
     found = find_runs(folders)
     found = found if until is None else [run.until(until) for run in found]
-    if statistics:
-        _show_statistics(found, folders, score, policy, markdown)
+    if statistics or intervals is not None:
+        _show_statistics(found, folders, score, policy, markdown, intervals)
         return
     groups = by_folder_name(found)
     blind = not_evaluated(groups)
@@ -139,12 +142,15 @@ def _export(
             print(f"{html}: {len(found.runs)} finished runs on {len(found.tasks)} tasks, {len(found.gaps)} missing or failed")
 
 
-def _show_statistics(runs: list[Run], folders: tuple[Path, ...], score: str, policy: str | None, markdown: bool) -> None:
+def _show_statistics(
+    runs: list[Run], folders: tuple[Path, ...], score: str, policy: str | None, markdown: bool, picture: Path | None
+) -> None:
     from rich.console import Console
 
     from tether.errors import TetherError
     from tether.report.costs import cost_line
     from tether.report.gathered import find_sweeps, group_runs
+    from tether.report.intervals import draw_intervals
     from tether.report.statistics import collect_scores, profile_lines, statistics_lines, task_lines
     from tether.report.tables import markdown_lines, rich_lines
 
@@ -153,7 +159,8 @@ def _show_statistics(runs: list[Run], folders: tuple[Path, ...], score: str, pol
     scores = collect_scores(group_runs(runs), score, policy)
     methods, pairs = statistics_lines(scores)
     tables = [methods, *([pairs] if len(pairs) > 1 else []), *([task_lines(scores)] if len(scores.tasks) > 1 else [])]
-    title = f"{score.replace('_', ' ')} score on {len(scores.tasks)} tasks; runs are tasks x seeds"
+    on = scores.tasks[0] if len(scores.tasks) == 1 else f"{len(scores.tasks)} tasks"
+    title = f"{score.replace('_', ' ')} score on {on}; runs are tasks x seeds"
     for lines in (*tables, profile_lines(scores)):
         if markdown:
             print(markdown_lines(lines))
@@ -162,6 +169,10 @@ def _show_statistics(runs: list[Run], folders: tuple[Path, ...], score: str, pol
     for line in scores.left_out:
         print(f"left out: {line}")
     print(cost_line(runs, find_sweeps(folders)))
+    if picture is not None:
+        draw_intervals(scores, runs, picture)
+        if not markdown:
+            print(f"{picture}: {', '.join(scores.by_method)} on {', '.join(scores.tasks)}")
 
 
 def _show_values(groups: dict[str, list[Run]], path: Path, policy: str | None, markdown: bool) -> None:
