@@ -98,9 +98,13 @@ def test_critic_targets_by_hand():
 
 
 def test_next_values_stay_within_what_is_possible():
-    targets, _ = targets_of(state()._replace(possible=jnp.array([4.5, 5.0])), BOTH)
+    targets, told = targets_of(state()._replace(possible=jnp.array([4.5, 5.0])), BOTH)
     # As above, but the least of 7 counts as 5 and that of 4 as 4.5: y = 1 + 0.5 * (5 - 3) = 2;  10 + 0.5 * (4.5 - 1) = 11.75.
     np.testing.assert_allclose(targets[0], [2.0, 11.75, 5.0], rtol=1e-6)
+    np.testing.assert_allclose(told["critic/bounded"], [1.0, 1.0, 0.0, 0.0, 0.0, 0.0])  # where an episode ends nothing is valued
+    within, told = targets_of(state()._replace(possible=jnp.array([0.0, 7.0])), BOTH)
+    np.testing.assert_allclose(within, targets_of(state(), BOTH)[0])
+    assert not np.any(told["critic/bounded"])
 
 
 def test_rewards_that_come_later_widen_what_is_possible():

@@ -160,7 +160,9 @@ def critic_targets(
     cost, told = next_cost(rows, next_action, proposed, key_cost)
     next_value = jnp.min(state.target_critics(rows.next_observation, next_action), axis=0)
     if state.possible is not None:
-        next_value = jnp.clip(next_value, *state.possible)
+        bounded = jnp.clip(next_value, *state.possible)
+        told = {**told, "critic/bounded": (1.0 - rows.terminated) * (bounded != next_value)}
+        next_value = bounded
     target = bellman_target(rows.reward, rows.terminated, next_value - cost, agent.discount)
     return target.reshape(batches.reward.shape), told
 
