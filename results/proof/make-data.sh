@@ -18,7 +18,6 @@ make_one() {
         *-medium-expert) .venv/bin/python ../shared/data/make_dataset.py "$new" 400000 --seed 30 $policies/{"$task"-medium,"$task"-expert}.npz ;;
         *-medium) .venv/bin/python ../shared/data/make_dataset.py "$new" 300000 --seed 30 "$policies/$name.npz" ;;
         *-expert) .venv/bin/python ../shared/data/make_dataset.py "$new" 100000 --seed 30 "$policies/$name.npz" ;;
-        *) echo "no log $name" >&2; exit 2 ;;
     esac
     mv "$new" "$out/$name.hdf5"
 }
@@ -27,6 +26,9 @@ export out
 
 wanted=("$@")
 [ ${#wanted[@]} -gt 0 ] || wanted=({hopper,halfcheetah,walker2d}-medium{-replay,,-expert} {pen,door}-expert)
+for name in "${wanted[@]}"; do
+    [ -d "results/proof/$name" ] || { echo "no log $name; there is: $(cd results/proof && echo */ | tr -d /)" >&2; exit 2; }
+done
 mkdir -p $out/new
 for name in "${wanted[@]}"; do [ -e "$out/$name.hdf5" ] || echo "$name"; done > $out/to-make
 if grep -q replay $out/to-make && [ ! -e $out/collecting ]; then git clone --quiet --no-checkout . $out/collecting && git -C $out/collecting checkout --quiet 8505f3f; fi
