@@ -173,7 +173,17 @@ def test_the_proof_has_its_rows_seeds_and_lengths():
     counts = Counter(run.variant for run in runs)
     everywhere = ("tethered", "cloning", "best-tenth", "cloning-scaled", "td3-bc", "td3-bc-our-critics")
     assert [counts.pop(name) for name in everywhere] == [11 * 3] * 6
-    assert [counts.pop(name) for name in ("iql", "rebrac", "paper")] == [4 * 3] * 3
+    assert [counts.pop(name) for name in ("iql", "paper")] == [4 * 3] * 2
+    rebrac = {run.data.name: run.config.agent for run in runs if run.agent == "rebrac"}
+    weights = {name: (agent.cloning_weight_actor, agent.cloning_weight_critic) for name, agent in rebrac.items()}
+    assert weights == {  # of tinkoff-ai/CORL, configs/offline/rebrac
+        "hopper-medium": (0.01, 0.01),
+        "halfcheetah-medium-replay": (0.01, 0.001),
+        "hopper-medium-expert": (0.1, 0.01),
+        "pen-expert": (0.01, 0.01),
+    }
+    for name, logs in (("rebrac", 2), ("rebrac-on-halfcheetah-medium-replay", 1), ("rebrac-on-hopper-medium-expert", 1)):
+        assert counts.pop(name) == logs * 3
     assert counts == dict.fromkeys(("long", "tethered-bounded", "td3-bc-our-critics-bounded"), 2 * 3)
     lengths = {(run.variant, run.config.training.steps) for run in runs}
     assert {("tethered", 60_000), ("cloning", 20_000), ("best-tenth", 20_000), ("long", 300_000)} <= lengths
