@@ -123,7 +123,7 @@ def test_a_killed_worker_a_diverging_run_a_killed_head_and_ctrl_c_in_one_sweep(
         head.wait(timeout=PATIENCE)
     out = said.read_text()
     assert head.returncode == 130, out
-    assert "interrupted: 1 runs save their state; the same command goes on from there\n" in out
+    assert "interrupted: the run under way saves its state; the same command goes on from there\n" in out
     assert "Traceback" not in out
     assert not workers_in(tmp_path)
     assert snapshot(wild) == before

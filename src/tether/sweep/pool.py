@@ -190,7 +190,8 @@ class Pool:
     def _save_all(self) -> None:
         """Ask every worker to save, and wait for it. A second Ctrl-C ends the wait, and `_end_all` the workers."""
         number = sum(len(one.left) for one in self._working)
-        self._say(f"interrupted: {number} runs save their state; the same command goes on from there")
+        saving = "the run under way saves its" if number == 1 else f"{number} runs save their"
+        self._say(f"interrupted: {saving} state; the same command goes on from there")
         for one in self._working:
             one.worker.ask_to_save()
         while any(one.worker.ended() is None for one in self._working):
