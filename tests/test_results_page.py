@@ -26,6 +26,8 @@ COLUMNS = {
     "anchor": ("tethered", "last", ANCHOR_UNTIL),
     "`tethered`": ("tethered", "last", None),
     "its last ten": ("tethered", "last_ten", None),
+    "`tethered`, bounded": ("tethered-bounded", "last", None),
+    "bounded, last ten": ("tethered-bounded", "last_ten", None),
 }
 # Told below the table: of which variant, and whose scores.
 TOLD = {
