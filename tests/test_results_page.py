@@ -106,6 +106,11 @@ def test_the_long_runs_are_what_their_files_say():
         assert cells == [spelt((log,), *LONG[column], seeds)[0][log] for column in table[0][2:]]
 
 
+def test_what_is_told_of_bounded_values_is_what_the_runs_say():
+    told, _ = spelt(("pen-expert",), "td3-bc-our-critics-bounded", "last", None)
+    assert f"bounded values has {told['pen-expert']} on pen" in (ROOT / "docs" / "results.md").read_text()
+
+
 @pytest.mark.parametrize("label", [line[0] for table in TABLES for line in table[1:] if "(" in line[0]])
 def test_a_log_is_described_as_it_was(label: str):
     mean, rows = re.fullmatch(r".* \((.*); (.*)\)", label).groups()
