@@ -25,7 +25,7 @@ from tether.evaluation.rollout import name_of
 from tether.extending import register
 from tether.policies import Policy, act
 from tether.progress import progress
-from tether.training.divergence import Overestimation, check_finite
+from tether.training.divergence import ImpossibleValues, check_finite
 from tether.training.familiarity import with_experience
 from tether.training.fit import FittedBonus, cache_folder, fit_bonus
 from tether.training.lesson import Lesson, check_lesson
@@ -105,15 +105,15 @@ def train(
     warning = scaling_warning(dataset, scale, order_kept(dataset, scale, agent.discount), "reward_scaling")
     if warning:
         warnings.warn(warning, stacklevel=2)
-    beyond = Overestimation(scaled.transitions, agent)
+    beyond = ImpossibleValues(scaled.transitions, agent)
     with (
         closing(Lesson(agent, scaled, bonus, seed, steps, reward_penalty)) as lesson,
         progress("training", steps, enabled=show) as bar,
     ):
         for epoch in lesson.epochs(lesson.fresh(), 0, min(steps, epoch_steps)):
             check_finite(epoch, agent, TrainingConfig.value_limit, dataset.name)
-            if too_high := beyond(epoch):
-                warnings.warn(too_high, stacklevel=2)
+            if impossible := beyond(epoch):
+                warnings.warn(impossible, stacklevel=2)
             bar.update(epoch.step, **epoch.metrics)
             if on_epoch is not None or epoch.step == steps:
                 found = lesson.policy(epoch.state, name, epoch.step, dataset.env_id)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tether import BC, CQL, DQN, TD3, TD3BC, Tethered
-from tether.training.divergence import Diverged, Overestimation, all_finite, check_finite
+from tether.training.divergence import Diverged, ImpossibleValues, all_finite, check_finite
 from tether.training.loop import Epoch
 from tether.types import Batch
 
@@ -95,7 +95,7 @@ def rows(*rewards: float) -> Batch:
     ],
 )
 def test_a_value_that_no_policy_can_earn_is_told_of_once(recorded: Batch, most: float, limit: float):
-    said = Overestimation(recorded, TD3(discount=0.9))
+    said = ImpossibleValues(recorded, TD3(discount=0.9))
     for step, fine in ((500, limit + 9.0), (1_000, limit + 8.0), (1_500, limit - 0.02), (2_000, limit - 0.01)):
         assert said(Epoch(step, (), {"critic/q": fine})) is None  # begins high and falls; rises, and not as high
     told = said(Epoch(2_500, (), {"critic/q": limit + 0.01}))
@@ -106,7 +106,7 @@ def test_a_value_that_no_policy_can_earn_is_told_of_once(recorded: Batch, most: 
 
 
 def test_one_of_several_seeds_is_enough():
-    said = Overestimation(rows(0.0, 1.0), DQN(discount=0.9))
+    said = ImpossibleValues(rows(0.0, 1.0), DQN(discount=0.9))
     assert said(Epoch(500, (), {"critic/q": np.array([30.0, 2.0])})) is None
     told = said(Epoch(1_000, (), {"critic/q": np.array([29.0, 11.0])}))  # the first is beyond and falls
     assert told is not None
@@ -114,11 +114,11 @@ def test_one_of_several_seeds_is_enough():
 
 
 def test_who_has_no_values_is_told_nothing():
-    assert Overestimation(rows(0.0, 1.0), BC())(Epoch(500, (), {"actor/loss": 1e9})) is None
+    assert ImpossibleValues(rows(0.0, 1.0), BC())(Epoch(500, (), {"actor/loss": 1e9})) is None
 
 
 def test_who_raises_values_by_itself_is_told_nothing():
-    said = Overestimation(rows(0.0, 1.0), CQL(discount=0.9))
+    said = ImpossibleValues(rows(0.0, 1.0), CQL(discount=0.9))
     assert [said(Epoch(step, (), {"critic/q": value})) for step, value in ((500, 1.0), (1_000, 99.0))] == [None, None]
 
 
@@ -126,8 +126,55 @@ def test_who_raises_values_by_itself_is_told_nothing():
     ("agent", "advised"), [(Tethered(), False), (Tethered(bound_values=False), True), (TD3(), False), (TD3BC(), True)]
 )
 def test_bounded_values_are_advised_where_they_are_to_be_had(agent: Any, advised: bool):
-    said = Overestimation(rows(0.0, 1.0), agent)
+    said = ImpossibleValues(rows(0.0, 1.0), agent)
     said(Epoch(500, (), {"critic/q": 1.0}))
     told = said(Epoch(1_000, (), {"critic/q": 1e4}))
     assert told is not None
     assert ("What may help: agent.bound_values=true, a larger weight" in told) == advised
+
+
+@pytest.mark.parametrize(
+    ("recorded", "least", "limit"),
+    [
+        (rows(-1.0, 0.0), -10.0, -10.21),  # -1 / (1 - 0.9), 2 % of that, and a thousandth of the 10 from there to 0
+        (rows(0.0, 2.0), 0.0, -0.02),  # a thousandth of the 20 from 0 to 20
+        (rows(1.0, 3.0), 0.0, -0.03),  # 10 is the least, but values begin at 0
+    ],
+)
+def test_a_value_lower_than_any_policy_earns_is_told_of_once(recorded: Batch, least: float, limit: float):
+    said = ImpossibleValues(recorded, TD3BC(discount=0.9))
+    for step, fine in ((500, limit - 9.0), (1_000, limit - 8.0), (1_500, limit + 0.02), (2_000, limit + 0.01)):
+        assert said(Epoch(step, (), {"critic/q": fine})) is None  # begins low and rises; falls, and not as low
+    told = said(Epoch(2_500, (), {"critic/q": limit - 0.01}))
+    assert told is not None
+    assert told.startswith(f"critic/q is {limit - 0.01:.3g} at step 2,500, but the rewards of the data")
+    assert f"at least {least:.3g}:" in told
+    assert said(Epoch(3_000, (), {"critic/q": -1e9})) is None
+
+
+@pytest.mark.parametrize(
+    ("agent", "told"),
+    [
+        (TD3BC(), True),
+        (TD3BC(bonus_weight_critic=1.0), False),  # a bonus is taken off
+        (TD3(bonus_weight_critic=0.0), True),
+        (TD3(), False),
+        (CQL(), False),
+        (DQN(), False),
+    ],
+)
+def test_a_low_value_is_told_of_where_nothing_is_taken_off(agent: Any, told: bool):
+    said = ImpossibleValues(rows(0.0, 1.0), agent)
+    said(Epoch(500, (), {"critic/q": 1.0}))
+    assert (said(Epoch(1_000, (), {"critic/q": -50.0})) is not None) == told
+
+
+@pytest.mark.parametrize(
+    ("agent", "advice"), [(TD3BC(), "=true, or"), (TD3(bonus_weight_critic=0.0), "=true with an agent that has it")]
+)
+def test_a_low_value_names_the_agents_that_can_bound_it(agent: Any, advice: str):
+    said = ImpossibleValues(rows(0.0, 1.0), agent)
+    said(Epoch(500, (), {"critic/q": 1.0}))
+    told = said(Epoch(1_000, (), {"critic/q": -50.0}))
+    assert told is not None
+    assert f"What may help: agent.bound_values{advice}" in told

@@ -51,6 +51,7 @@ class AWR:
         main_policy="online",
         usual_bonus="none",
         reward_scaling="none",
+        values_of_rewards=True,
         columns=("row", "has_next_action"),
     )
 

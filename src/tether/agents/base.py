@@ -29,6 +29,7 @@ class AgentTraits:
     requires: frozenset[str] = frozenset({VALUE, GRADIENT})  # of a bonus
     holding_setting: str = ""  # the one to raise where its Q-values explode
     raises_values: bool = False  # its loss raises Q of recorded pairs, so that Q may be above all that they can earn
+    values_of_rewards: bool = False  # its targets are rewards and next values alone, but for what a bonus_weight_critic takes off
     usual_bonus: str = "cvae"  # where none is asked for
     reward_scaling: str = "auto"  # where none is asked for: its paper's, see `normalise_rewards`
     annealed: tuple[str, ...] = ()  # settings that fall to 0 as it goes on learning online; without any, it does not go on online

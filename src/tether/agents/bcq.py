@@ -42,7 +42,11 @@ class BCQ:
     """Every knob of the agent; the paper's values."""
 
     traits: ClassVar[AgentTraits] = AgentTraits(
-        policies=("online", "target"), main_policy="online", requires=frozenset({VALUE, SAMPLES}), reward_scaling="none"
+        policies=("online", "target"),
+        main_policy="online",
+        requires=frozenset({VALUE, SAMPLES}),
+        reward_scaling="none",
+        values_of_rewards=True,
     )
 
     samples: Size = 10  # actions considered in the target

@@ -51,7 +51,11 @@ class BEAR:
     """Every knob of the agent; the authors' values."""
 
     traits: ClassVar[AgentTraits] = AgentTraits(
-        policies=("online", "target"), main_policy="online", requires=frozenset({VALUE, SAMPLES}), reward_scaling="none"
+        policies=("online", "target"),
+        main_policy="online",
+        requires=frozenset({VALUE, SAMPLES}),
+        reward_scaling="none",
+        values_of_rewards=True,
     )
 
     threshold: Amount = 0.05  # of the MMD

@@ -48,7 +48,7 @@ class IQL:
     """Every knob of the agent; the paper's values for locomotion."""
 
     traits: ClassVar[AgentTraits] = AgentTraits(
-        policies=("online", "target"), main_policy="online", usual_bonus="none", reward_scaling="returns"
+        policies=("online", "target"), main_policy="online", usual_bonus="none", reward_scaling="returns", values_of_rewards=True
     )
 
     expectile: ShareBelowOne = 0.7  # the paper's tau

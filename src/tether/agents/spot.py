@@ -29,7 +29,7 @@ from tether.types import Batch, Key, Metrics, Penalty
 class SPOT:
     """Every knob of the agent; the paper's values."""
 
-    traits: ClassVar[AgentTraits] = AgentTraits(main_policy="online", reward_scaling="none")
+    traits: ClassVar[AgentTraits] = AgentTraits(main_policy="online", reward_scaling="none", values_of_rewards=True)
 
     bonus_weight_actor: Amount = 0.1  # the paper's lambda, which it chooses by dataset from 0.05 to 1
     batch_size: Size = 256

@@ -37,7 +37,7 @@ class TD3:
     """Every knob of the agent; the paper's values."""
 
     traits: ClassVar[AgentTraits] = AgentTraits(
-        holding_setting="bonus_weight_critic", annealed=("bonus_weight_actor", "bonus_weight_critic")
+        holding_setting="bonus_weight_critic", annealed=("bonus_weight_actor", "bonus_weight_critic"), values_of_rewards=True
     )
 
     bonus_weight_actor: Amount = 5.0  # the paper's beta_a: 5 for locomotion, 10 for manipulation

@@ -33,6 +33,7 @@ class TD3BC:
         main_policy="online",
         usual_bonus="none",
         reward_scaling="none",
+        values_of_rewards=True,
         annealed=("bonus_weight_actor", "bonus_weight_critic"),
     )
 

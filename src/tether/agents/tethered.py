@@ -44,6 +44,7 @@ class Tethered:
         requires=frozenset({ANCHOR}),
         usual_bonus="density",
         reward_scaling="divide",
+        values_of_rewards=True,
         annealed=("bonus_weight_actor",),
     )
     formerly: ClassVar[dict[str, Any]] = {"bound_values": False}  # what it was in runs that do not say

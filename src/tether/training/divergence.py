@@ -59,33 +59,53 @@ def check_finite(epoch: Epoch, agent: Agent, value_limit: float, where: str, las
             )
 
 
-class Overestimation:
-    """Tells, once in a training, of a Q that no policy can earn: more than the largest reward of the data in every step.
+class ImpossibleValues:
+    """Tells, once in a training, of a Q that no policy can have: beyond the best or the worst reward of the data in every step.
 
-    It must be rising too: a fresh critic may begin above, and where every step costs values begin at 0 and take long to fall,
-    so that 0 is the least that is taken for the most. A low Q is no sign of anything: bonuses and conservative agents subtract.
+    It must be moving away too: a fresh critic may begin beyond, and where every step costs values begin at 0 and take long to
+    fall, so that 0 is always among what is possible. A low Q is a sign only of agents that take nothing off: bonuses and
+    conservative losses subtract.
     """
 
     def __init__(self, rows: Batch, agent: Agent) -> None:
         most, least = max(float(np.max(rows.reward)), 0.0), min(float(np.min(rows.reward)), 0.0)
-        self._most = most / (1.0 - agent.discount)
-        margin = MARGIN_OF_THE_MOST * most + MARGIN_OF_THE_RANGE * (most - least)
-        self._limit = np.inf if agent.traits.raises_values else (most + margin) / (1.0 - agent.discount)
-        self._bounding = "" if getattr(agent, "bound_values", True) else "agent.bound_values=true, "
-        self._last: Any = np.inf
+        steps = 1.0 / (1.0 - agent.discount)  # what a reward of 1 in every step is worth
+        self._most, self._least = most * steps, least * steps
+        margin = MARGIN_OF_THE_RANGE * (most - least)
+        self._highest = np.inf if agent.traits.raises_values else (most + MARGIN_OF_THE_MOST * most + margin) * steps
+        nothing_off = agent.traits.values_of_rewards and not getattr(agent, "bonus_weight_critic", 0.0)
+        self._lowest = (least + MARGIN_OF_THE_MOST * least - margin) * steps if nothing_off else -np.inf
+        self._can_bound = not getattr(agent, "bound_values", True)
+        self._last: Any = None
         self._said = False
 
     def __call__(self, epoch: Epoch) -> str | None:
-        now = np.asarray(epoch.metrics.get("critic/q", -np.inf))
-        beyond, self._last = now[(now > self._limit) & (now > self._last)], now
-        if self._said or not beyond.size:
+        if "critic/q" not in epoch.metrics:
             return None
-        self._said, value = True, float(beyond.max())
+        now = np.asarray(epoch.metrics["critic/q"])
+        before, self._last = now if self._last is None else self._last, now
+        high = now[(now > self._highest) & (now > before)]
+        low = now[(now < self._lowest) & (now < before)]
+        if self._said or not (high.size or low.size):
+            return None
+        self._said = True
+        return self._too_high(epoch.step, float(high.max())) if high.size else self._too_low(epoch.step, float(low.min()))
+
+    def _too_high(self, step: int, value: float) -> str:
+        bounding = "agent.bound_values=true, " if self._can_bound else ""
         return (
-            f"critic/q is {value:.3g} at step {epoch.step:,}, but the rewards of the data, as they are scaled, add up to at most "
+            f"critic/q is {value:.3g} at step {step:,}, but the rewards of the data, as they are scaled, add up to at most "
             f"{self._most:.3g}: the critic believes in what was never recorded, and the policy may follow it. "
-            f"What may help: {self._bounding}a larger weight, which holds it closer to the data, a bonus that sees more "
+            f"What may help: {bounding}a larger weight, which holds it closer to the data, a bonus that sees more "
             "(--bonus auto), or a smaller agent.discount"
+        )
+
+    def _too_low(self, step: int, value: float) -> str:
+        who = "" if self._can_bound else " with an agent that has it"
+        return (
+            f"critic/q is {value:.3g} at step {step:,}, but the rewards of the data, as they are scaled, add up to at least "
+            f"{self._least:.3g}: the critic is wrong about what was recorded, and may be about which action is better. "
+            f"What may help: agent.bound_values=true{who}, or a smaller agent.discount"
         )
 
 

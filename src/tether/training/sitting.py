@@ -15,7 +15,7 @@ from tether.runs.metrics import MetricsLog, write_records
 from tether.runs.result import make_result
 from tether.runtime.experience import blindness
 from tether.training.attached import Checkpoints, Evaluations, Logging
-from tether.training.divergence import Overestimation, check_finite
+from tether.training.divergence import ImpossibleValues, check_finite
 from tether.training.familiarity import with_experience
 from tether.training.interrupt import StopRequest
 from tether.training.lesson import AnyLesson
@@ -33,7 +33,7 @@ class Sitting:
     bar: Bar
     checkpoints: Checkpoints
     evaluations: Evaluations | None
-    too_high: Overestimation | None  # None: rewards may be higher than the data's
+    impossible: ImpossibleValues | None  # None: rewards may be others than the data's
     start: Start
     say: Say
 
@@ -41,8 +41,8 @@ class Sitting:
         """Log it, and save it where that is due; `Diverged` where its numbers are none."""
         m = self.materials
         check_finite(epoch, m.config.agent, m.config.training.value_limit, m.folder.name, self.checkpoints.saved)
-        if self.too_high is not None:
-            warn(self.too_high(epoch), self.say)
+        if self.impossible is not None:
+            warn(self.impossible(epoch), self.say)
         Logging(self.log, self.bar)(epoch)
         self.checkpoints(epoch)
 
@@ -126,5 +126,5 @@ def sitting(
         if evaluator is not None:
             evaluations = Evaluations(lesson, evaluator, log, bar, training.evaluate_every, m.reward_scale, m.config.policy)
         in_an_environment = m.beginning is not None and m.beginning.lesson is not None
-        too_high = None if in_an_environment else Overestimation(m.dataset.transitions, m.config.agent)
-        yield Sitting(m, lesson, log, bar, checkpoints, evaluations, too_high, start, say)
+        impossible = None if in_an_environment else ImpossibleValues(m.dataset.transitions, m.config.agent)
+        yield Sitting(m, lesson, log, bar, checkpoints, evaluations, impossible, start, say)
