@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from tether import cores
-from tether.cores import claimed
+from tether.cores import claimed, unclaimed
+from tether.sweep.workers import Processes, Slots
 
 
 @pytest.fixture(autouse=True)
@@ -32,6 +33,16 @@ def test_the_preferred_come_first_if_they_are_free():
 def test_where_too_few_are_free_some_are_shared_and_the_preferred_are_nearest():
     with claimed(3), claimed(2, [6, 7]) as shared, claimed(1, [5]) as own:
         assert (shared, own) == ((7, 6), (5,))
+
+
+def test_a_sweep_says_that_another_has_its_cores_too():
+    slots = Slots(3, 1, ((4,), (5,), (6,)))
+    assert str(Processes(slots)) == "3 workers of 1 thread each"
+    with claimed(1):  # three others are free
+        assert unclaimed() == 3
+        assert str(Processes(slots)) == "3 workers of 1 thread each"
+    with claimed(2):
+        assert str(Processes(slots)) == "3 workers of 1 thread each; another sweep has 1 of the 3 cores too, so both are slower"
 
 
 def test_a_claim_ends_with_its_block():

@@ -39,23 +39,37 @@ def claimed(number: int, preferred: Sequence[int] = ()) -> Iterator[tuple[int, .
     claim ends with its process.
     """
     cores = [*preferred, *(core for core in available_cores() if core not in preferred)]
-    try:
-        import fcntl
-    except ImportError:
-        yield tuple(cores[:number])
-        return
-    folder = Path(tempfile.gettempdir()) / f"tether-cores-{os.getuid()}"
     with ExitStack() as stack:
         free: list[int] = []
         for core in cores:
             if len(free) == number:
                 break
-            try:
-                folder.mkdir(exist_ok=True)
-                lock = stack.enter_context(open(folder / str(core), "a"))
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:  # claimed, or no place to claim it at
-                continue
-            free.append(core)
+            if _claim(core, stack):
+                free.append(core)
         others = [core for core in cores if core not in free]
         yield tuple(free + others[: max(0, number - len(free))])
+
+
+def unclaimed() -> int:
+    """How many cores nobody on this machine has claimed now."""
+    with ExitStack() as stack:
+        return sum(_claim(core, stack) for core in available_cores())
+
+
+def _claim(core: int, stack: ExitStack) -> bool:
+    """Whether it was free; it is ours until the stack is closed. Where there is no way to claim cores, every core is free."""
+    try:
+        import fcntl
+    except ImportError:
+        return True
+    folder = Path(tempfile.gettempdir()) / f"tether-cores-{os.getuid()}"
+    try:
+        folder.mkdir(exist_ok=True)
+        lock = os.open(folder / str(core), os.O_CREAT | os.O_RDWR)
+        stack.callback(os.close, lock)
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:  # no place for the lock
+        return True
+    return True

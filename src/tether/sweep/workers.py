@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple, Protocol
 
 from tether.config import to_json
-from tether.cores import available_cores, claimed, thread_limits
+from tether.cores import available_cores, claimed, thread_limits, unclaimed
 from tether.errors import TetherError
 from tether.sweep.bundles import Bundle
 
@@ -112,7 +112,11 @@ class Processes:
         self.slots, self.workers, self.threads, self._wandb = slots, slots.workers, slots.threads, wandb
 
     def __str__(self) -> str:
-        return str(self.slots)
+        cores = len({core for worker in self.slots.cores for core in worker})
+        shared = cores - unclaimed()
+        return str(self.slots) + (
+            f"; another sweep has {shared} of the {cores} cores too, so both are slower" if shared > 0 else ""
+        )
 
     def start(self, bundle: Bundle, slot: int, log: Path) -> Worker:
         with ExitStack() as stack, opened(log) as file:
