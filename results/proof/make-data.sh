@@ -5,6 +5,7 @@
 # Needs ../shared/data, the project's workshop. Files that are there are left alone; all are compared with the hashes of the runs.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
+cores=$(nproc)  # before the next line, which nproc would heed
 export OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 out=runs/data/proof
 
@@ -30,9 +31,9 @@ for name in "${wanted[@]}"; do
     [ -d "results/proof/$name" ] || { echo "no log $name; there is: $(cd results/proof && echo */ | tr -d /)" >&2; exit 2; }
 done
 mkdir -p $out/new
-for name in "${wanted[@]}"; do [ -e "$out/$name.hdf5" ] || echo "$name"; done > $out/to-make
-if grep -q replay $out/to-make && [ ! -e $out/collecting ]; then git clone --quiet --no-checkout . $out/collecting && git -C $out/collecting checkout --quiet 8505f3f; fi
-xargs -r -P "$(nproc)" -I{} bash -c 'set -euo pipefail; make_one {} > "$out/{}.log" 2>&1 && echo "made {}" || { tail -n 3 "$out/{}.log"; exit 255; }' < $out/to-make
+missing=$(for name in "${wanted[@]}"; do [ -e "$out/$name.hdf5" ] || echo "$name"; done)
+if grep -q replay <<< "$missing" && [ ! -e $out/collecting ]; then git clone --quiet --no-checkout . $out/collecting && git -C $out/collecting checkout --quiet 8505f3f; fi
+xargs -r -P "$cores" -I{} bash -c 'set -euo pipefail; make_one {} > "$out/{}.log" 2>&1 && echo "made {}" || { tail -n 3 "$out/{}.log"; exit 255; }' <<< "$missing"
 
 for name in "${wanted[@]}"; do
     run=$(find "results/proof/$name" -name result.json | head -n 1)
