@@ -146,6 +146,18 @@ def test_a_number_is_clicked_tasks_are_filtered_and_light_turns_to_dark(page: Pa
         assert browser.log() == []
 
 
+def test_a_table_of_many_methods_is_as_wide_as_the_window_and_then_scrolls(page: Path):
+    with browsing() as browser:
+        browser.open(page)
+        text = browser.run("return document.querySelector('header').getBoundingClientRect().width")
+        browser.run("document.querySelectorAll('#table td').forEach(cell => { cell.style.minWidth = '40rem' })")
+        assert text < browser.run("return document.querySelector('#table .scroll').getBoundingClientRect().width")
+        assert browser.run("return document.documentElement.scrollWidth - innerWidth") <= 0  # the page itself does not
+        browser.run("document.querySelector('#table .scroll').scrollLeft = 400")
+        shown = "return document.querySelector('#table tbody th').getBoundingClientRect().left"
+        assert browser.run(shown) >= 0  # and the names of tasks stay
+
+
 def test_it_fits_on_a_phone(page: Path, tmp_path: Path):
     with browsing(mobileEmulation={"deviceMetrics": PHONE}) as browser:
         browser.open(page)
