@@ -41,7 +41,8 @@ def sweep(
         dry_run: Print the runs, the fits they share and the time they will take here, and stop. Measures the speed once, for
             some 20 seconds for each kind of run.
         workers: Runs side by side. Default: as many as the cores allow.
-        threads: Of each run, which gets that many cores. Default: one, with which a busy core makes the most updates.
+        threads: Of each run, which gets that many cores. Default: one, with which a core makes the most updates; with --workers
+            alone, as many as there are cores for each.
         out: The folder of the runs, in place of the plan's.
         retry: Try again what has diverged, too. It will again, unless the version or the number of threads is another.
         only: Make the runs that have each of these words in their names: a dataset, AGENT-BONUS, a variant, a seed as s0; * is
