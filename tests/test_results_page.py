@@ -5,15 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from functools import cache
-from pathlib import Path
 
 import pytest
+from pages import ROOT, tables_of, text_of
 
 from tether.report.gathered import group_runs
 from tether.report.statistics import collect_scores, interquartile_means, task_lines
 from tether.runs.reading import Run, find_runs
 
-ROOT = Path(__file__).resolve().parents[1]
 PROOF = ROOT / "results" / "proof"
 ANCHOR_UNTIL = 20_000
 # Of a column: the variant of the plan, whose scores, and until which step.
@@ -42,19 +41,7 @@ LONG = {
 }
 
 
-def tables(page: str = "docs/results.md") -> list[list[list[str]]]:
-    """Cells of every table of the page, without the rule under the heading, without bold."""
-    lines = (ROOT / page).read_text().replace("**", "").splitlines()
-    found: list[list[list[str]]] = [[]]
-    for line in lines:
-        if line.startswith("|"):
-            found[-1].append([cell.strip() for cell in line.strip("|").split("|")])
-        elif found[-1]:
-            found.append([])
-    return [[table[0], *table[2:]] for table in found if table]
-
-
-TABLES = [table for table in tables() if set(table[0][1:]) <= set(COLUMNS)]
+TABLES = [table for table in tables_of("docs/results.md") if set(table[0][1:]) <= set(COLUMNS)]
 
 
 @cache
@@ -99,7 +86,7 @@ def test_a_column_is_what_the_runs_say(table: int, column: str):
 
 
 def test_the_long_runs_are_what_their_files_say():
-    (table,) = [table for table in tables() if set(LONG) <= set(table[0])]
+    (table,) = [table for table in tables_of("docs/results.md") if set(LONG) <= set(table[0])]
     for log, named, *cells in table[1:]:
         seeds = [f"s{seed}" for seed in named.split(", ")]
         assert sorted(run.path.name for run in runs_of(log) if run.path.parent.name == "long") == seeds
@@ -108,7 +95,7 @@ def test_the_long_runs_are_what_their_files_say():
 
 def test_what_is_told_of_bounded_values_is_what_the_runs_say():
     told, _ = spelt(("pen-expert",), "td3-bc-our-critics-bounded", "last", None)
-    assert f"bounded values has {told['pen-expert']} on pen" in (ROOT / "docs" / "results.md").read_text()
+    assert f"bounded values has {told['pen-expert']} on pen" in text_of("docs/results.md")
 
 
 @pytest.mark.parametrize("label", [line[0] for table in TABLES for line in table[1:] if "(" in line[0]])
@@ -130,7 +117,7 @@ README_LINES = {
 
 def test_the_table_of_the_readme_is_what_the_runs_say():
     nine = tuple(name_of(line[0]) for line in TABLES[0][1:-1])
-    (table,) = [table for table in tables("README.md") if table[0][1:] == ["the nine, interquartile mean", "pen", "door"]]
+    (table,) = [table for table in tables_of("README.md") if table[0][1:] == ["the nine, interquartile mean", "pen", "door"]]
     lines = {label: cells for label, *cells in table[1:]}
     assert lines.pop("the log itself") == ["", *(re.findall(r"\((.*);", line[0])[0] for line in TABLES[1][1:])]
     assert lines.keys() == README_LINES.keys()
@@ -142,5 +129,4 @@ def test_the_table_of_the_readme_is_what_the_runs_say():
 @pytest.mark.parametrize("column", ["`tethered`", "cloning", *TOLD])
 def test_means_in_the_text_are_what_the_runs_say(column: str):
     nine = tuple(name_of(line[0]) for line in TABLES[0][1:-1])
-    text = " ".join((ROOT / "docs" / "results.md").read_text().split("\n"))
-    assert shown(nine, column)[1] in text
+    assert shown(nine, column)[1] in text_of("docs/results.md")
