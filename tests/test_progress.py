@@ -91,3 +91,19 @@ print("done")
     shown = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", done.stderr).splitlines()
     assert re.search(r"training .* 4,000/4,000 steps .*/s +0:00:00 left", shown[-2])
     assert shown[-1].strip() == "0:00:00  score 46.1"
+
+
+def test_a_terminal_shows_the_parts_under_way_below_the_bar():
+    script = """
+from tether.progress import progress
+with progress("sweep", 400) as bar:
+    bar.update(100, running="2")
+    bar.show_parts(["hopper/s0: step 60/100", "walker2d/s0: " + "fitting " * 12])
+"""
+    environment = {"FORCE_COLOR": "1", "TERM": "xterm", "COLUMNS": "80"}
+    done = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True, env=environment)
+    shown = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", done.stderr).splitlines()
+    assert [line.strip() for line in shown[-3:-1]] == ["0:00:00  running 2", "hopper/s0: step 60/100"]
+    assert shown[-1].startswith("  walker2d/s0: fitting fitting")
+    assert shown[-1].rstrip().endswith("…")
+    assert max(map(len, shown)) <= 80

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import IO, TYPE_CHECKING, Protocol
@@ -23,6 +23,13 @@ class Bar(Protocol):
         """The job is at `step`; show these values, and those given before under other names."""
 
 
+class BarWithParts(Bar, Protocol):
+    """The same of a job that is made of others."""
+
+    def show_parts(self, parts: Sequence[str]) -> None:
+        """How far those are that are under way, a line each; in a log there is no room for them."""
+
+
 @contextmanager
 def progress(
     title: str,
@@ -33,7 +40,7 @@ def progress(
     enabled: bool = True,
     file: IO[str] | None = None,
     seconds_between_lines: float = SECONDS_BETWEEN_LINES,
-) -> Iterator[Bar]:
+) -> Iterator[BarWithParts]:
     """Show a job of `total` steps, on stderr unless told otherwise. A resumed job is at `start`, which its rate leaves out."""
     from rich.console import Console
 
@@ -57,6 +64,9 @@ def progress(
 @dataclass
 class _Silence:
     def update(self, step: int, **fields: float | str) -> None:
+        pass
+
+    def show_parts(self, parts: Sequence[str]) -> None:
         pass
 
 
@@ -88,6 +98,9 @@ class _Lines:
         if time.monotonic() - self.printed >= self.seconds_between_lines:
             self.print()
 
+    def show_parts(self, parts: Sequence[str]) -> None:
+        pass
+
     def print(self) -> None:
         self.printed = time.monotonic()
         elapsed = self.printed - self.began
@@ -103,11 +116,12 @@ class _Lines:
 
 @dataclass
 class _Display:
-    """A bar with the rate and the time left; below it the time spent and the latest fields. Fits 80 columns."""
+    """A bar with the rate and the time left; below it the time spent and the latest fields, then its parts. Fits 80 columns."""
 
     bar: Progress
     task: TaskID
     fields: dict[str, float | str] = field(default_factory=dict)
+    parts: Sequence[str] = ()
 
     def update(self, step: int, **fields: float | str) -> None:
         self.fields |= fields
@@ -115,12 +129,16 @@ class _Display:
         speed = self.bar.tasks[0].speed
         self.bar.update(self.task, rate=f"{_number(speed)}/s" if speed else "")
 
+    def show_parts(self, parts: Sequence[str]) -> None:
+        self.parts = parts
+
     def render(self) -> RenderableType:
         from rich.console import Group
         from rich.text import Text
 
         elapsed = _clock(self.bar.tasks[0].elapsed or 0.0)
-        return Group(self.bar, Text(f"  {elapsed}  {_spell(self.fields)}", style="dim"))
+        lines = [f"  {elapsed}  {_spell(self.fields)}", *(f"  {part}" for part in self.parts)]
+        return Group(self.bar, *(Text(line, style="dim", no_wrap=True, overflow="ellipsis") for line in lines))
 
 
 def _live_display(title: str, total: int, unit: str, start: int) -> _Display:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 import time
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -105,6 +106,29 @@ def test_each_worker_has_its_own_cores(tmp_path: Path, processes: dict[str, str]
     processes |= {"a": script, "b": script}
     _, records = carry_out(runs, tmp_path)
     assert sorted(records.log(run.name).read_text() for run in runs) == ["[0]\n", "[1]\n"]
+
+
+def test_a_terminal_has_a_line_for_each_run_under_way(tmp_path: Path, processes: dict[str, str], monkeypatch: pytest.MonkeyPatch):
+    runs = planned(tmp_path, "[variants.fits]\n[variants.trains]\n[variants.waits]\n")
+    wait = f"import sys, time; time.sleep(0.8); print(line, file=sys.stderr, flush=True); time.sleep(1.5); {DONE}"
+    processes["fits"] = f"line = 'fitting the bonus: 3,000/9,000 steps  0:00:11  0:05:43 left'; {wait}"
+    processes["trains"] = f"line = 's0: 12/60 steps  0:00:11  0:00:30 left  score 8.9'; {wait}"
+    shown: list[tuple[str, list[str]]] = []
+
+    class Terminal:
+        def update(self, step: int, **fields: float | str) -> None:
+            self.running = str(fields["running"])
+
+        def show_parts(self, parts: list[str]) -> None:
+            shown.append((self.running, parts))
+
+    monkeypatch.setattr(pool, "progress", lambda *arguments, **more: nullcontext(Terminal()))
+    monkeypatch.setattr(pool, "SECONDS_BETWEEN_STEPS", 0.2)
+    Pool(Records(tmp_path / "runs"), Processes(TWO), StopRequest(), lambda line: None).carry_out(runs, "test")
+    fits, trains, _ = (run.name for run in runs)
+    assert shown[0] == ("2", [f"{fits}: starting", f"{trains}: starting"])
+    lines = [f"{fits}: fitting the bonus 3,000/9,000, 0:05:43 left", f"{trains}: step 12/60, 0:00:30 left, score 8.9"]
+    assert ("2 (1 fitting)", lines) in shown
 
 
 def test_long_times_are_told_in_days():

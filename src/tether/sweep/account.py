@@ -72,9 +72,10 @@ def status_lines(sweep: Sweep, left: Estimate | None) -> list[str]:
     for run in by_state[DONE]:
         lines.append(f"{DONE:8} {run.name}{_score(sweep, run)}")
     for run in by_state[RUNNING]:
-        step = sweep.known[run.name].step
-        how_far = f"step {step:,} of {run.config.training.steps:,}" if step else "reading, fitting or waiting for a fit"
-        mates = ", ".join(name.rpartition("/")[2] for name in sweep.known[run.name].with_runs)
+        known = sweep.known[run.name]
+        step = f"step {known.step:,}/{run.config.training.steps:,}" if known.step else "reading, or waiting for a fit"
+        how_far = known.how_far or step
+        mates = ", ".join(name.rpartition("/")[2] for name in known.with_runs)
         lines.append(f"{RUNNING:8} {run.name}: {how_far}" + (f", as one program with {mates}" if mates else ""))
     for run in by_state[FAILED]:
         known = sweep.known[run.name]

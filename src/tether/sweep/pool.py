@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import Any
 
 from tether.locks import is_held
-from tether.progress import Bar, progress
+from tether.progress import BarWithParts, progress
 from tether.sweep import worker
 from tether.sweep.bundles import Bundle, bundle_with, step_of
 from tether.sweep.expansion import PlannedRun
-from tether.sweep.records import Records, last_step
+from tether.sweep.records import Records, last_progress, last_step
 from tether.sweep.workers import Backend, Ended, Worker
 from tether.training.interrupt import StopRequest
 
@@ -37,6 +37,7 @@ class _Working:
     slot: int
     worker: Worker
     log: Path
+    log_start: int  # bytes that were in it before
     began: float
     left: list[PlannedRun]  # whose end has not been heard of
     heard: int = 0  # lines
@@ -110,8 +111,9 @@ class Pool:
         for run in bundle.runs:
             self._queue.remove(run)
         log = self._records.log(bundle.log_name)
+        log_start = log.stat().st_size if log.exists() else 0
         worker = self._backend.start(bundle, slot, log)
-        self._working.append(_Working(bundle, slot, worker, log, time.monotonic(), [*bundle.runs]))
+        self._working.append(_Working(bundle, slot, worker, log, log_start, time.monotonic(), [*bundle.runs]))
         step = step_of(bundle.runs[0])  # lines of training may be past it
         as_one = " as one program" if len(bundle.runs) > 1 else ""
         self._say(f"started  {bundle.name}{as_one}" + (f", from step {step:,}" if step else ""))
@@ -182,10 +184,14 @@ class Pool:
         self._say(f"{what:8} {Bundle(tuple(runs)).name}, {why}; {they}")
         self._queue.extend(runs)
 
-    def _show_steps(self, bar: Bar) -> None:
+    def _show_steps(self, bar: BarWithParts) -> None:
         at_work = [run for one in self._working for run in one.left]
         steps = self._steps + sum(last_step(run.folder) for run in at_work)
-        bar.update(steps, running=str(len(at_work)), waiting=str(len(self._queue)))
+        how_far = {one.bundle.name: last_progress(one.log, one.log_start) or "starting" for one in self._working}
+        fitting = sum(said.startswith("fitting") for said in how_far.values())
+        running = f"{len(at_work)} ({fitting} fitting)" if fitting else str(len(at_work))
+        bar.update(steps, running=running, waiting=str(len(self._queue)))
+        bar.show_parts([f"{name}: {said}" for name, said in how_far.items()])
 
     def _save_all(self) -> None:
         """Ask every worker to save, and wait for it. A second Ctrl-C ends the wait, and `_end_all` the workers."""

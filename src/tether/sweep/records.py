@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
@@ -27,7 +28,9 @@ from tether.sweep.expansion import PlannedRun
 
 DONE, RUNNING, FAILED, WAITING = "done", "running", "failed", "waiting"
 DIVERGED = "diverged"  # a failure that would come again: the same numbers make the same run
-TAIL = 65_536  # bytes at the end of metrics.jsonl that hold its last line of training
+TAIL = 65_536  # bytes at the end of metrics.jsonl, or of a log, that hold its last line of training
+# A line of `progress` in a log: `fitting the bonus: 3,000/100,000 steps  0:00:11  283 steps/s  0:05:43 left  loss 0.08`.
+PROGRESS = re.compile(r"(?P<job>[^:]+): (?P<done>[\d,]+/[\d,]+) steps  (?P<rest>.*)")
 
 
 @dataclass(frozen=True)
@@ -36,6 +39,7 @@ class Known:
 
     state: str
     step: int = 0  # of the last line of training
+    how_far: str = ""  # of one that is running: what it said last of its training, or of the fit before
     reason: str = ""  # of a failure
     kind: str = ""  # of a failure
     log: str = ""  # of a failure
@@ -95,11 +99,14 @@ class Records:
         step = last_step(run.folder)
         program = next((names for names in running if run.name in names), ())
         if program or is_held(run.folder):
-            return Known(RUNNING, step, with_runs=tuple(name for name in program if name != run.name))
+            mates = tuple(name for name in program if name != run.name)
+            how_far = "" if mates else last_progress(self.log(run.name))  # the log of several is another
+            return Known(RUNNING, step, how_far, with_runs=mates)
         place = self.failure(run)
         if place.exists():
             found = storage.read_json(place)
-            return Known(FAILED, step, str(found.get("reason")), str(found.get("kind")), str(found.get("log")))
+            reason, kind, log = (str(found.get(name)) for name in ("reason", "kind", "log"))
+            return Known(FAILED, step, reason=reason, kind=kind, log=log)
         return Known(WAITING, step)
 
     def look_at_all(self, runs: Sequence[PlannedRun]) -> dict[str, Known]:
@@ -121,13 +128,7 @@ def finished(run: PlannedRun) -> dict[str, Any] | None:
 
 def last_step(folder: Path) -> int:
     """How far the training in a run folder has come, by the last whole line that tells."""
-    try:
-        with open(folder / "metrics.jsonl", "rb") as file:
-            file.seek(max(0, file.seek(0, os.SEEK_END) - TAIL))
-            lines = file.read().split(b"\n")
-    except OSError:
-        return 0
-    for line in reversed(lines[:-1]):  # what follows the last line break is not whole
+    for line in reversed(_last_whole_lines(folder / "metrics.jsonl")):
         try:
             record = json.loads(line)
         except ValueError:
@@ -135,6 +136,30 @@ def last_step(folder: Path) -> int:
         if isinstance(record, dict) and "step" in record:
             return int(record["step"])
     return 0
+
+
+def last_progress(log: Path, start: int = 0) -> str:
+    """`fitting the bonus, 3,000/100,000, 0:05:43 left`, or the same of the training, with its last score: by the last line that
+    tells, from byte `start` on; empty where none does."""
+    for line in reversed(_last_whole_lines(log, start)):
+        found = PROGRESS.fullmatch(line.decode(errors="replace"))
+        if found:
+            job = found["job"] if found["job"].startswith("fitting") else "step"
+            left = re.search(r"([\d:]+) left", found["rest"])
+            score = re.search(r"score (\S+)", found["rest"])
+            parts = [f"{job} {found['done']}", left and left[0], score and score[0]]
+            return ", ".join(part for part in parts if part)
+    return ""
+
+
+def _last_whole_lines(path: Path, start: int = 0) -> list[bytes]:
+    """Of a file that somebody may be writing to: what follows the last line break is not whole."""
+    try:
+        with open(path, "rb") as file:
+            file.seek(max(start, file.seek(0, os.SEEK_END) - TAIL))
+            return file.read().split(b"\n")[:-1]
+    except OSError:
+        return []
 
 
 def counted(known: dict[str, Known]) -> str:

@@ -1,0 +1,40 @@
+"""What a plan's files tell of its runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tether.sweep.records import last_progress
+
+FIT = "fitting the bonus: 3,000/100,000 steps  0:00:11  283 steps/s  0:05:43 left  kl 0.017  held-out 0.08\n"
+TRAINING = "s32: 12,000/60,000 steps  0:05:38  20.8 steps/s  0:38:30 left  score -8.93  critic loss 2.38  Q 89.9\n"
+
+
+@pytest.mark.parametrize(
+    ("log", "told"),
+    [
+        ("", ""),
+        ("rewards are left as they are\n", ""),
+        ("s32: 0/60,000 steps  0:00:10\n", "step 0/60,000"),
+        (FIT, "fitting the bonus 3,000/100,000, 0:05:43 left"),
+        (FIT + TRAINING, "step 12,000/60,000, 0:38:30 left, score -8.93"),
+        (TRAINING + "a warning: 3/4 of it\n", "step 12,000/60,000, 0:38:30 left, score -8.93"),
+        (FIT + TRAINING[:40], "fitting the bonus 3,000/100,000, 0:05:43 left"),  # a line that is being written
+    ],
+)
+def test_the_last_line_of_a_log_that_tells_how_far_a_run_is(tmp_path: Path, log: str, told: str):
+    path = tmp_path / "s32.log"
+    assert last_progress(path) == ""
+    path.write_text(log)
+    assert last_progress(path) == told
+
+
+def test_what_an_earlier_sitting_said_is_left_out(tmp_path: Path):
+    path = tmp_path / "s32.log"
+    path.write_text(TRAINING)
+    before = path.stat().st_size
+    assert last_progress(path, before) == ""
+    path.write_text(TRAINING + FIT)
+    assert last_progress(path, before) == "fitting the bonus 3,000/100,000, 0:05:43 left"
