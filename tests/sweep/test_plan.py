@@ -184,19 +184,21 @@ def test_the_proof_has_its_rows_seeds_and_lengths():
     }
     for name, logs in (("rebrac", 2), ("rebrac-on-halfcheetah-medium-replay", 1), ("rebrac-on-hopper-medium-expert", 1)):
         assert counts.pop(name) == logs * 3
-    assert counts == dict.fromkeys(("long", "tethered-bounded", "td3-bc-our-critics-bounded"), 2 * 3)
+    long = ("long", "td3-bc-long", "td3-bc-our-critics-long")
+    assert counts == dict.fromkeys((*long, "tethered-bounded", "td3-bc-our-critics-bounded"), 2 * 3)
     lengths = {(run.variant, run.config.training.steps) for run in runs}
-    assert {("tethered", 60_000), ("cloning", 20_000), ("best-tenth", 20_000), ("long", 300_000)} <= lengths
+    assert {("tethered", 60_000), ("cloning", 20_000), ("best-tenth", 20_000)} | {(name, 300_000) for name in long} <= lengths
     assert [run.config.seed for run in runs] == sorted(run.config.seed for run in runs)  # one seed of all, then the next
     assert {setting(run, "agent.best_share") for run in runs if run.variant == "best-tenth"} == {0.1}
     assert all(run.config.bonus.seed == run.config.seed for run in runs if run.bonus != "none")  # each seed has its own fit
 
 
-@pytest.mark.parametrize("bounded", ["", "-bounded"])
-def test_td3_bc_with_our_critics_learns_as_tethered_does(bounded):
+@pytest.mark.parametrize(("which", "tethered"), [("", "tethered"), ("-bounded", "tethered-bounded"), ("-long", "long")])
+def test_td3_bc_with_our_critics_learns_as_tethered_does(which, tethered):
     first = {run.variant: run.config for run in reversed(proof("proof.toml"))}
-    other, ours = (first[f"{name}{bounded}"] for name in ("td3-bc-our-critics", "tethered"))
-    assert other.agent.bound_values == (bounded != "")
+    other, ours = first[f"td3-bc-our-critics{which}"], first[tethered]
+    assert other.agent.bound_values == (which == "-bounded")
+    assert other.training.steps == ours.training.steps
     shared = {field.name for field in fields(other.agent)} & {field.name for field in fields(ours.agent)}
     differing = {name for name in shared if getattr(other.agent, name) != getattr(ours.agent, name)}
     assert differing == {"bonus_weight_actor"}  # it has none
