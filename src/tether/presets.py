@@ -44,6 +44,7 @@ RULES = (
             "bonus.reduction": "mean",
             "bonus.latent_size": 0,
             "bonus.learning_rate": 1e-3,
+            "bonus.batch_size": 256,
             "bonus.steps": 100_000,
             "bonus.normalise_observations": True,
         },

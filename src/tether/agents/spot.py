@@ -2,15 +2,16 @@
 
     actor loss   E[lambda b(s, pi(s)) - Q_1(s, pi(s)) / E|Q_1|],   b the CVAE's negative bound
 
-The critics' targets are TD3's own: the bonus is in the actor alone. Presets give the CVAE the paper's settings: the bound as a
-mean over dimensions, two latents an action, 750-750, a rate of 1e-3, 100,000 steps, normalised states. Other bonuses will do too.
+The critics' targets are TD3's own: the bonus is in the actor alone. The actor learns with dropout, and so does the target actor
+propose, as in the authors' code. Presets give the CVAE the paper's settings: the bound as a mean over dimensions, two latents an
+action, 750-750, a rate of 1e-3, batches of 256, 100,000 steps, normalised states. Other bonuses will do too.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -18,7 +19,7 @@ import jax.numpy as jnp
 from tether.agents import actor_critic
 from tether.agents.actor_critic import ActorCriticState, data_distance, unit_size
 from tether.agents.base import AgentTraits
-from tether.networks import Critics, Norm
+from tether.networks import Critics, Dropout, Norm
 from tether.optimisation import ADAM, Optimiser
 from tether.policies.deterministic import Deterministic
 from tether.settings import Amount, Share, ShareBelowOne, Size
@@ -36,6 +37,7 @@ class SPOT:
     hidden_sizes: tuple[Size, ...] = (256, 256)  # relu
     critic_norm: Norm = "none"  # layer norm in the critics alone
     layer_norm: bool = False
+    dropout: ShareBelowOne = 0.1  # share of each hidden layer of the actor that is left out while it learns
     learning_rate_actor: Amount = 3e-4
     learning_rate_critic: Amount = 3e-4
     discount: ShareBelowOne = 0.99  # gamma
@@ -51,7 +53,30 @@ class SPOT:
     policies, value = actor_critic.policies, actor_critic.value
 
     def update(self, state: ActorCriticState, batches: Batch, key: Key, penalty: Penalty) -> tuple[ActorCriticState, Metrics]:
-        return actor_critic.update(self, state, batches, key, partial(actor_loss, self, penalty), no_cost)
+        proposing = partial(with_dropout, self.dropout, jax.random.fold_in(key, 1))
+        return actor_critic.update(self, state, batches, key, partial(actor_loss, self, penalty), no_cost, proposing)
+
+
+class Learning(NamedTuple):
+    """An actor as it learns, parts of its layers left out."""
+
+    actor: Deterministic
+    dropout: Dropout
+
+    def __call__(self, observation: jax.Array) -> jax.Array:
+        return self.actor(observation, self.dropout)
+
+    @property
+    def low(self) -> tuple[float, ...]:
+        return self.actor.low
+
+    @property
+    def high(self) -> tuple[float, ...]:
+        return self.actor.high
+
+
+def with_dropout(rate: float, key: Key, actor: Deterministic, rows: Batch) -> Deterministic | Learning:
+    return Learning(actor, Dropout(rate, key)) if rate else actor
 
 
 def no_cost(rows: Batch, action: jax.Array, proposed: jax.Array, key: Key) -> actor_critic.NextCostValue:
@@ -61,7 +86,7 @@ def no_cost(rows: Batch, action: jax.Array, proposed: jax.Array, key: Key) -> ac
 def actor_loss(
     agent: SPOT, penalty: Penalty, actor: Deterministic, critics: Critics, batch: Batch, key: Key
 ) -> tuple[jax.Array, Metrics]:
-    action = actor(batch.observation)
+    action = with_dropout(agent.dropout, jax.random.fold_in(key, 1), actor, batch)(batch.observation)
     value, bonus = critics.first(batch.observation, action), penalty(batch.observation, action, key)
     loss = jnp.mean(agent.bonus_weight_actor * bonus - unit_size(value))
     metrics = {"actor/loss": loss, "actor/q": jnp.mean(value), "actor/bonus": jnp.mean(bonus)}
