@@ -26,6 +26,13 @@ def test_the_paper_s_weights_are_td3_s_by_group():
     assert settings("paper", "bc", HOPPER) == {}
 
 
+@pytest.mark.parametrize("agent", ["bcq", "bear"])
+def test_generators_have_their_authors_latents_and_rate(agent: str):
+    bonus = make_config("some.hdf5", agent=agent).bonus
+    assert (bonus.latent_size, bonus.learning_rate, bonus.steps) == (0, 1e-3, 50_000)
+    assert settings("paper", agent, HOPPER, "density") == {}
+
+
 def test_quick_is_the_paper_s_and_shorter():
     assert settings("quick", "td3", HOPPER) == {"training.steps": 50_000} | settings("paper", "td3", HOPPER)
 

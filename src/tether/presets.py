@@ -51,6 +51,8 @@ RULES = (
         agent="spot",
         bonus="cvae",
     ),
+    # Their authors' generator: two latents an action, and Adam's own rate.
+    *(Rule({"bonus.latent_size": 0, "bonus.learning_rate": 1e-3}, agent=agent, bonus="cvae") for agent in ("bcq", "bear")),
     Rule(
         {"agent.bonus_weight_actor": 5.0, "agent.bonus_weight_critic": 1.0},
         preset=THE_PAPER_S,

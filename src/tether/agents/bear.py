@@ -6,8 +6,10 @@
     multiplier      moves up while E[MMD] is above the threshold, down while it is below: a dual step
     acting          the best of 100 actions of pi by Q_1
 
-G is the bonus: the CVAE, or any other that offers samples. Sizes and rates are those of the authors' code.
-Differs from it: the CVAE is fitted beforehand and not along with Q.
+G is the bonus: the CVAE, or any other that offers samples. Presets give it the authors' latents and rate.
+Differs from the authors' code: the CVAE is fitted beforehand and not along with Q; the actor looks at Q of one of its actions,
+not at the mean over those compared; of their first version (2019), where all rates are 1e-3 and the best of 10 actions acts, the
+rates of actor and critics (1e-4, 3e-4) and the number of actions for acting.
 """
 
 from __future__ import annotations
