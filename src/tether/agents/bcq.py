@@ -5,8 +5,8 @@
     perturbation    - E[Q_1(s, G(s) + xi(s, G(s)))]
     acting          the best of 100 such actions by Q_1
 
-G is the bonus: the CVAE, which presets give the authors' latents and rate, or any other that offers samples. Networks are 400-300,
-rates 1e-3, batches of 100, as in the paper.
+G is the bonus: the CVAE, which presets give the authors' latents and rate, or any other that offers samples. Networks are
+400-300, rates 1e-3, batches of 100, as in the paper.
 Differs from the paper: the CVAE is fitted beforehand and not along with Q.
 """
 
