@@ -142,7 +142,7 @@ def test_a_full_disk_fails_what_needs_it_and_the_same_command_finishes_later(
     assert "checkpoint.safetensors: File too large" in err
     assert not is_held(tmp_path / "runs" / "_sweep")
     assert cli.main(["sweep", str(plan), "--workers", "1"]) == 0
-    assert capsys.readouterr().out.splitlines()[-1] == f"plan: all 1 runs are done; tether report {tmp_path}/runs"
+    assert capsys.readouterr().out.splitlines()[-1] == f"plan: the run is done; tether report {tmp_path}/runs"
     assert not any((tmp_path / "runs" / "_sweep" / "failed").rglob("*.json"))
 
     names = {"plan": "plan", "runs": ["pendulum/td3-cvae/s0"], "chosen_by": "", "episodes": 0}

@@ -360,7 +360,7 @@ def test_ray_is_not_started_where_nothing_is_to_do(
     place.parent.mkdir(parents=True)
     place.symlink_to(finished_run)
     assert cli.main(["sweep", str(plan), "--backend", "ray"]) == 0
-    assert capsys.readouterr().out == f"plan: all 1 runs are done; tether report {tmp_path}/runs\n"
+    assert capsys.readouterr().out == f"plan: the run is done; tether report {tmp_path}/runs\n"
 
 
 LATE = """import pathlib, sys, time

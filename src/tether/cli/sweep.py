@@ -95,8 +95,9 @@ def sweep(
         name, known = failed[0]
         more = f" (and {len(failed) - 1} more: tether sweep status {plan})" if len(failed) > 1 else ""
         raise TetherError(f"{len(failed)} of {number} runs failed: {name}: {known.reason}{more}")
-    asked = f"the {number} runs asked for, of {len(found.runs)}," if number < len(found.runs) else f"all {number} runs"
-    print(f"{found.plan.name}: {asked} are done; tether report {found.plan.out}")
+    of = f" asked for, of {len(found.runs)}," if number < len(found.runs) else ""
+    are_done = f"the run{of} is done" if number == 1 else f"{'the' if of else 'all'} {number} runs{of} are done"
+    print(f"{found.plan.name}: {are_done}; tether report {found.plan.out}")
 
 
 def status(plan: Path, /, out: Path | None = None, only: tuple[str, ...] = ()) -> None:
