@@ -126,7 +126,7 @@ def test_a_terminal_has_a_line_for_each_run_under_way(tmp_path: Path, processes:
     monkeypatch.setattr(pool, "SECONDS_BETWEEN_STEPS", 0.2)
     Pool(Records(tmp_path / "runs"), Processes(TWO), StopRequest(), lambda line: None).carry_out(runs, "test")
     fits, trains, _ = (run.name for run in runs)
-    assert shown[0] == ("2", [f"{fits}: starting", f"{trains}: starting"])
+    assert shown[0] == ("2", [f"{name}: reading, or waiting for a fit" for name in (fits, trains)])
     lines = [f"{fits}: fitting the bonus 3,000/9,000, 0:05:43 left", f"{trains}: step 12/60, 0:00:30 left, score 8.9"]
     assert ("2 (1 fitting)", lines) in shown
 

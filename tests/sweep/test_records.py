@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from scripted import planned
 
-from tether.sweep.records import last_progress
+from tether.sweep.records import how_far, last_progress
 
 FIT = "fitting the bonus: 3,000/100,000 steps  0:00:11  283 steps/s  0:05:43 left  kl 0.017  held-out 0.08\n"
 TRAINING = "s32: 12,000/60,000 steps  0:05:38  20.8 steps/s  0:38:30 left  score -8.93  critic loss 2.38  Q 89.9\n"
@@ -38,3 +39,22 @@ def test_what_an_earlier_sitting_said_is_left_out(tmp_path: Path):
     assert last_progress(path, before) == ""
     path.write_text(TRAINING + FIT)
     assert last_progress(path, before) == "fitting the bonus 3,000/100,000, 0:05:43 left"
+
+
+@pytest.mark.parametrize(
+    ("log", "told"),
+    [
+        ("", "step 13,000/60,000"),
+        (FIT, "step 13,000/60,000"),  # the fit is over, and the log has no line of the training yet
+        (FIT + TRAINING, "step 13,000/60,000, 0:38:30 left, score -8.93"),
+    ],
+)
+def test_the_folder_of_a_run_knows_its_step_best(tmp_path: Path, log: str, told: str):
+    (run,) = planned(tmp_path, "steps = 60_000\n")
+    path = tmp_path / "s0.log"
+    path.write_text(log)
+    assert how_far(run, path) == (last_progress(path) or "reading, or waiting for a fit")
+    run.folder.mkdir(parents=True)
+    (run.folder / "metrics.jsonl").write_text('{"step": 13000, "critic/q": 1.0}\n')
+    assert how_far(run, path) == told
+    assert how_far(run, None) == "step 13,000/60,000"

@@ -73,10 +73,8 @@ def status_lines(sweep: Sweep, left: Estimate | None) -> list[str]:
         lines.append(f"{DONE:8} {run.name}{_score(sweep, run)}")
     for run in by_state[RUNNING]:
         known = sweep.known[run.name]
-        step = f"step {known.step:,}/{run.config.training.steps:,}" if known.step else "reading, or waiting for a fit"
-        how_far = known.how_far or step
         mates = ", ".join(name.rpartition("/")[2] for name in known.with_runs)
-        lines.append(f"{RUNNING:8} {run.name}: {how_far}" + (f", as one program with {mates}" if mates else ""))
+        lines.append(f"{RUNNING:8} {run.name}: {known.how_far}" + (f", as one program with {mates}" if mates else ""))
     for run in by_state[FAILED]:
         known = sweep.known[run.name]
         lines.append(f"{FAILED:8} {run.name}: {known.reason}; log: {known.log}")

@@ -20,7 +20,7 @@ from tether.progress import BarWithParts, progress
 from tether.sweep import worker
 from tether.sweep.bundles import Bundle, bundle_with, step_of
 from tether.sweep.expansion import PlannedRun
-from tether.sweep.records import Records, last_progress, last_step
+from tether.sweep.records import Records, how_far, last_step
 from tether.sweep.workers import Backend, Ended, Worker
 from tether.training.interrupt import StopRequest
 
@@ -187,11 +187,11 @@ class Pool:
     def _show_steps(self, bar: BarWithParts) -> None:
         at_work = [run for one in self._working for run in one.left]
         steps = self._steps + sum(last_step(run.folder) for run in at_work)
-        how_far = {one.bundle.name: last_progress(one.log, one.log_start) or "starting" for one in self._working}
-        fitting = sum(said.startswith("fitting") for said in how_far.values())
+        told = {one.bundle.name: how_far(one.bundle.runs[0], one.log, one.log_start) for one in self._working}
+        fitting = sum(said.startswith("fitting") for said in told.values())
         running = f"{len(at_work)} ({fitting} fitting)" if fitting else str(len(at_work))
         bar.update(steps, running=running, waiting=str(len(self._queue)))
-        bar.show_parts([f"{name}: {said}" for name, said in how_far.items()])
+        bar.show_parts([f"{name}: {said}" for name, said in told.items()])
 
     def _save_all(self) -> None:
         """Ask every worker to save, and wait for it. A second Ctrl-C ends the wait, and `_end_all` the workers."""

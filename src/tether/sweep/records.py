@@ -39,7 +39,7 @@ class Known:
 
     state: str
     step: int = 0  # of the last line of training
-    how_far: str = ""  # of one that is running: what it said last of its training, or of the fit before
+    how_far: str = ""  # of one that is running
     reason: str = ""  # of a failure
     kind: str = ""  # of a failure
     log: str = ""  # of a failure
@@ -100,13 +100,12 @@ class Records:
         program = next((names for names in running if run.name in names), ())
         if program or is_held(run.folder):
             mates = tuple(name for name in program if name != run.name)
-            how_far = "" if mates else last_progress(self.log(run.name))  # the log of several is another
-            return Known(RUNNING, step, how_far, with_runs=mates)
+            log = None if mates else self.log(run.name)  # that of several runs tells of all of them
+            return Known(RUNNING, step, how_far(run, log), with_runs=mates)
         place = self.failure(run)
         if place.exists():
             found = storage.read_json(place)
-            reason, kind, log = (str(found.get(name)) for name in ("reason", "kind", "log"))
-            return Known(FAILED, step, reason=reason, kind=kind, log=log)
+            return Known(FAILED, step, **{name: str(found.get(name)) for name in ("reason", "kind", "log")})
         return Known(WAITING, step)
 
     def look_at_all(self, runs: Sequence[PlannedRun]) -> dict[str, Known]:
@@ -138,8 +137,18 @@ def last_step(folder: Path) -> int:
     return 0
 
 
+def how_far(run: PlannedRun, log: Path | None, start: int = 0) -> str:
+    """`step 12,000/60,000, 0:38:30 left, score 8.9`, or the same of the fit before: by the run's folder, and by what its process
+    has said in a log from byte `start` on."""
+    said, step = last_progress(log, start) if log else "", last_step(run.folder)
+    if not step:
+        return said or "reading, or waiting for a fit"
+    left_and_score = said.partition(", ")[2] if said.startswith("step") else ""  # lines of a log come seldom
+    return f"step {step:,}/{run.config.training.steps:,}" + (f", {left_and_score}" if left_and_score else "")
+
+
 def last_progress(log: Path, start: int = 0) -> str:
-    """`fitting the bonus, 3,000/100,000, 0:05:43 left`, or the same of the training, with its last score: by the last line that
+    """`fitting the bonus 3,000/100,000, 0:05:43 left`, or the same of the training, with its last score: by the last line that
     tells, from byte `start` on; empty where none does."""
     for line in reversed(_last_whole_lines(log, start)):
         found = PROGRESS.fullmatch(line.decode(errors="replace"))
