@@ -105,7 +105,8 @@ class Records:
         place = self.failure(run)
         if place.exists():
             found = storage.read_json(place)
-            return Known(FAILED, step, **{name: str(found.get(name)) for name in ("reason", "kind", "log")})
+            reason, kind, its_log = (str(found.get(name)) for name in ("reason", "kind", "log"))
+            return Known(FAILED, step, reason=reason, kind=kind, log=its_log)
         return Known(WAITING, step)
 
     def look_at_all(self, runs: Sequence[PlannedRun]) -> dict[str, Known]:
