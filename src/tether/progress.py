@@ -23,8 +23,11 @@ class Bar(Protocol):
         """The job is at `step`; show these values, and those given before under other names."""
 
 
-class BarWithParts(Bar, Protocol):
+class BarWithParts(Protocol):
     """The same of a job that is made of others."""
+
+    def update(self, step: int, **fields: float | str) -> None:
+        """As above."""
 
     def show_parts(self, parts: Sequence[str]) -> None:
         """How far those are that are under way, a line each; in a log there is no room for them."""
