@@ -23,7 +23,9 @@ from tether.training.interrupt import StopRequest
 
 
 @pytest.fixture
-def processes(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+def processes(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> dict[str, str]:
+    """Claims of cores are of this test alone: another sweep on this machine, or in a test beside, has its own."""
+    monkeypatch.setattr(cores.tempfile, "gettempdir", lambda: str(tmp_path))
     return scripted(monkeypatch)
 
 
@@ -155,7 +157,6 @@ def test_weights_that_were_chosen_on_other_tasks_are_said_once(tmp_path: Path, p
 def test_workers_of_two_sweeps_are_on_different_cores(tmp_path: Path, processes: dict[str, str], monkeypatch: pytest.MonkeyPatch):
     """Each would put its first worker on its first core, and both would run at half speed."""
     monkeypatch.setattr(cores, "available_cores", lambda: [4, 5])
-    monkeypatch.setattr(cores.tempfile, "gettempdir", lambda: str(tmp_path))
     (run,) = planned(tmp_path, "[variants.a]\n")
     processes["a"] = "import json, sys; print(json.loads(sys.argv[1])['cores'])"
     slots = Slots(1, 1, ((4,),))
