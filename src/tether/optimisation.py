@@ -65,6 +65,11 @@ def _falling(schedule: str, steps: int) -> optax.GradientTransformation:
     return optax.GradientTransformation(init, update)
 
 
+def steps_made(state: optax.OptState) -> jax.Array:
+    """How many steps Adam has made with this state, `()`: an agent that waits counts no other way."""
+    return optax.tree_utils.tree_get(state, "count")
+
+
 def restarted(state: Tree, share: float) -> Tree:
     """An agent's or an optimiser's state whose schedules begin anew, each `share` as long as it was.
 

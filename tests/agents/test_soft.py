@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -14,7 +15,7 @@ from tether.agents import brac, cql, sac
 from tether.agents.soft import Drawn
 from tether.networks import MLP, Critics
 from tether.policies import SquashedGaussian
-from tether.types import Batch
+from tether.types import Batch, Problem, Spec
 
 KEY = jax.random.key(0)
 COLUMN = jnp.array([[1.0], [7.0]])
@@ -51,6 +52,22 @@ def test_what_brac_pays_by_hand(agent, next_cost):
     cost, told = brac.next_divergence(agent, Behaviour(), BATCH, DRAWN, KEY)
     np.testing.assert_allclose(cost, next_cost)
     assert float(told["critic/divergence"]) == pytest.approx(-6.0)
+
+
+@pytest.mark.parametrize("kind", [BRACp, BRACv])
+def test_brac_follows_q_only_after_its_warm_up(kind):
+    """With no weight of the divergence the actor has nothing to learn from but Q: it stands still until Q counts."""
+    agent = kind(divergence_weight=0.0, warm_up_steps=2, hidden_sizes=(4,))
+    spec = Spec(1, (-1.0,), (1.0,))
+    state = agent.init(jax.random.key(1), Problem(spec, BATCH))
+    batches = jax.tree.map(lambda rows: rows[None], BATCH)
+    moved = []
+    for key in jax.random.split(jax.random.key(2), 4):
+        before = state.actor
+        state, metrics = agent.update(state, batches, key, Behaviour())
+        moved.append(not eqx.tree_equal(before, state.actor))
+    assert moved == [False, False, True, True]
+    assert "actor/temperature" not in metrics  # of an entropy that it does not aim at
 
 
 def test_the_conservative_gap_by_hand():

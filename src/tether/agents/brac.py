@@ -2,10 +2,12 @@
 
     D(s)            E[log pi(a|s) - log pi_b(a|s)],   a ~ pi(s):  the KL, by one sample
     critic target   y = r + discount (1 - terminated) (min_i Qbar_i(s', a') - alpha_D D(s')),   in `brac-v` alone
-    actor loss      E[alpha_D D(s) - min_i Q_i(s, a)],   in both
+    actor loss      E[alpha_D D(s) - min_i Q_i(s, a)],   in both; for the first `warm_up_steps` without Q
 
 pi_b is the bonus: any that offers a log-probability, `density` unless another is named. Of the paper's divergences this is the KL
-in its primal form. Differs from the paper: one weight for all datasets, where the paper searches for each.
+in its primal form. Differs from the paper: one weight and one rate of the actor for all datasets, where the paper searches for
+each. Differs from its authors' code: the KL is by one sample, that at which Q is seen, and not by four others; pi_b is a Gaussian
+of the action itself, where theirs is one before tanh; hidden layers of 256 all, where their critics have 300 and their actor 200.
 """
 
 from __future__ import annotations
@@ -22,8 +24,8 @@ from tether.agents.base import AgentTraits
 from tether.agents.soft import Drawn, SoftState
 from tether.bonuses.base import LOG_PROBABILITY, VALUE
 from tether.networks import Norm
-from tether.optimisation import ADAM, Optimiser
-from tether.settings import Amount, Share, ShareBelowOne, Size
+from tether.optimisation import ADAM, Optimiser, steps_made
+from tether.settings import Amount, Share, ShareBelowOne, Size, Steps
 from tether.types import Batch, Key, Metrics, Penalty
 
 
@@ -40,10 +42,12 @@ class BRACp:
         holding_setting="divergence_weight",
     )
     in_the_value: ClassVar[bool] = False
-    temperature: ClassVar[float] = 1.0  # what the temperature tunes is not used: the divergence holds the entropy
-    target_entropy: ClassVar[float] = -1.0
+    temperature: ClassVar[float] = 1.0
+    target_entropy: ClassVar[None] = None  # no temperature is tuned: the divergence holds the entropy
+    formerly: ClassVar[dict[str, Any]] = {"warm_up_steps": 0}  # what it was in runs that do not say
 
     divergence_weight: Amount = 1.0  # alpha_D
+    warm_up_steps: Steps = 20_000  # in which the actor looks at the divergence alone
     batch_size: Size = 256
     hidden_sizes: tuple[Size, ...] = (256, 256)  # relu
     critic_norm: Norm = "none"
@@ -58,7 +62,9 @@ class BRACp:
 
     def update(self, state: SoftState, batches: Batch, key: Key, penalty: Penalty) -> tuple[SoftState, Metrics]:
         next_cost = partial(next_divergence, self, penalty)
-        return soft.update(self, state, batches, key, next_cost, partial(divergence, self, penalty, batches.observation[0]))
+        actor_cost = partial(divergence, self, penalty, batches.observation[0])
+        q_share = jnp.where(steps_made(state.actor_optimiser) >= self.warm_up_steps, 1.0, 0.0)
+        return soft.update(self, state, batches, key, next_cost, actor_cost, q_share=q_share)
 
 
 @dataclass(frozen=True)
@@ -68,9 +74,11 @@ class BRACv:
     traits: ClassVar[AgentTraits] = BRACp.traits
     in_the_value: ClassVar[bool] = True
     temperature: ClassVar[float] = 1.0
-    target_entropy: ClassVar[float] = -1.0
+    target_entropy: ClassVar[None] = None
+    formerly: ClassVar[dict[str, Any]] = BRACp.formerly
 
     divergence_weight: Amount = 1.0  # alpha_D
+    warm_up_steps: Steps = 20_000  # in which the actor looks at the divergence alone
     batch_size: Size = 256
     hidden_sizes: tuple[Size, ...] = (256, 256)  # relu
     critic_norm: Norm = "none"

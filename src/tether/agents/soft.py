@@ -77,8 +77,9 @@ def update(
     next_cost: NextCost,
     actor_cost: ActorCost,
     extra_loss: ExtraLoss | None = None,
+    q_share: jax.Array | float = 1.0,
 ) -> tuple[SoftState, Metrics]:
-    """One step of critics, actor and temperature each."""
+    """One step of critics, actor and, where the agent aims at an entropy, temperature each. The actor climbs Q's share alone."""
     batch = batch_number(batches, 0)
     key_next, key_next_cost, key_actor, key_actor_cost = jax.random.split(key, 4)
     drawn = Drawn(*state.actor.sample_with_log_probability(batch.next_observation, key_next))
@@ -99,17 +100,20 @@ def update(
         drawn = Drawn(*actor.sample_with_log_probability(batch.observation, key_actor))
         value = jnp.min(critics(batch.observation, drawn.action), axis=0)
         cost, told = actor_cost(drawn, key_actor_cost)
-        loss = jnp.mean(cost - value)
+        loss = jnp.mean(cost - q_share * value)
         return loss, (drawn, told | {"actor/loss": loss, "actor/q": jnp.mean(value)})
 
     gradient, (drawn, actor_metrics) = jax.grad(actor_loss, has_aux=True)(state.actor)
     actor, actor_optimiser = agent.optimiser.step(state.actor, gradient, state.actor_optimiser, agent.learning_rate_actor)
 
-    # The slope of -log alpha (log pi + target entropy): the temperature rises while the policy is less random than wanted.
-    entropy_gap = jnp.mean(drawn.log_probability) + agent.target_entropy * drawn.action.shape[1]
-    log_temperature, temperature_optimiser = agent.optimiser.step(
-        state.log_temperature, -entropy_gap, state.temperature_optimiser, agent.learning_rate_actor
-    )
+    log_temperature, temperature_optimiser = state.log_temperature, state.temperature_optimiser
+    if agent.target_entropy is not None:
+        # The slope of -log alpha (log pi + target entropy): the temperature rises while the policy is less random than wanted.
+        entropy_gap = jnp.mean(drawn.log_probability) + agent.target_entropy * drawn.action.shape[1]
+        log_temperature, temperature_optimiser = agent.optimiser.step(
+            log_temperature, -entropy_gap, temperature_optimiser, agent.learning_rate_actor
+        )
+        metrics |= {"actor/temperature": jnp.exp(log_temperature)}
     state = SoftState(
         actor=actor,
         target_actor=mix(state.target_actor, actor, agent.target_mix),
@@ -124,7 +128,6 @@ def update(
         "critic/q": jnp.mean(values[0]),
         "critic/target": jnp.mean(target),
         "actor/entropy": -jnp.mean(drawn.log_probability),
-        "actor/temperature": jnp.exp(log_temperature),
         "actor/data_distance": data_distance(drawn.action, batch.action),
     }
 

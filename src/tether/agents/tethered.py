@@ -21,7 +21,6 @@ from typing import Any, ClassVar, NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import optax
 
 from tether.agents import actor_critic
 from tether.agents.actor_critic import ActorCriticState, NextCostValue, data_distance, unit_size
@@ -29,7 +28,7 @@ from tether.agents.base import AgentTraits
 from tether.agents.td3 import ACTIVATIONS
 from tether.bonuses.base import ANCHOR, Anchor
 from tether.networks import MLP, Critics, Norm
-from tether.optimisation import ADAM, Optimiser, copy_of
+from tether.optimisation import ADAM, Optimiser, copy_of, steps_made
 from tether.policies import tethered
 from tether.settings import Amount, Share, ShareBelowOne, Size, Steps
 from tether.types import Batch, Key, Metrics, Penalty, Problem, Spec
@@ -84,7 +83,7 @@ class Tethered:
         )
 
     def update(self, state: ActorCriticState, batches: Batch, key: Key, penalty: Penalty) -> tuple[ActorCriticState, Metrics]:
-        done = self.actor_period * optax.tree_utils.tree_get(state.actor_optimiser, "count")
+        done = self.actor_period * steps_made(state.actor_optimiser)
         loss = partial(actor_loss, self, penalty, done >= self.warm_up_steps)
 
         def acting(step: MLP, rows: Batch) -> tethered.Tethered:
