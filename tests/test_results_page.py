@@ -61,7 +61,7 @@ def spelt(
 ) -> tuple[dict[str, str], str]:
     runs = [run for task in tasks for run in runs_of(task) if run.path.parent.name == variant]
     runs = [run for run in runs if not seeds or run.path.name in seeds]
-    scores = collect_scores(group_runs(runs if until is None else [run.until(until) for run in runs]), score)
+    scores = collect_scores(group_runs([run.within(until=until) for run in runs]), score)
     (mean,) = interquartile_means(scores).values()
     (number,) = {len(values) for values in scores.by_method.values()}
     return dict(task_lines(scores)[1:]), mean.spell() if number > 1 else f"{mean.value:.1f}"

@@ -183,6 +183,18 @@ def test_the_command_prints_all_tables(make_run: Callable[..., Run], tmp_path: P
     assert out.endswith("of settings 0, as far as is recorded here\n")
 
 
+def test_the_command_says_of_which_evaluations_its_numbers_are(
+    make_run: Callable[..., Run], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    make(make_run, "bc", "hopper", 0, 3.0)  # its evaluations have returns of 200 and 600
+    assert cli.main(["report", str(tmp_path), "--markdown", "--since", "2000"]) == 0
+    out = capsys.readouterr().out
+    assert "600.0 ± 200.0 | 600.0 ± 200.0 | 600.0 ± 200.0 (step 2,000)" in out
+    assert "\nof evaluations since step 2,000 alone\n" in out
+    assert cli.main(["report", str(tmp_path), "--since", "2000", "--until", "1000"]) == 2
+    assert "turn the two round" in capsys.readouterr().err
+
+
 def test_without_the_package_it_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setitem(__import__("sys").modules, "rliable", None)
     with pytest.raises(TetherError, match=r"needs the package rliable; pip install 'tether-rl\[stats\]' brings it$"):

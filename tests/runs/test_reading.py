@@ -52,20 +52,35 @@ def test_scores_are_normalised_where_a_reference_is_known(make_run: MakeRun):
 
 
 def test_a_run_until_a_step_is_what_it_was_then(make_run: MakeRun):
-    run = make_run(env_id=None).until(1000)
+    run = make_run(env_id=None).within(until=1000)
     np.testing.assert_array_equal(run.series("critic/loss")[0], [1000])
     np.testing.assert_array_equal(run.returns()[1], [[100, 300]])
     assert run.result is not None
     once = {"mean": 200.0, "std": 100.0}
     assert run.result["score"] == {"last": once, "last_ten": once, "best": once | {"step": 1000}}
     assert run.result["score_by_policy"]["target"]["last"] == {"mean": 500.0, "std": 0.0}
-    assert make_run("b", env_id=None).until(2000).result["score"]["last_ten"]["mean"] == 400.0
-    normalised = make_run("c").until(1000).result["score"]["last"]["mean"]
+    assert make_run("b", env_id=None).within(until=2000).result["score"]["last_ten"]["mean"] == 400.0
+    normalised = make_run("c").within(until=1000).result["score"]["last"]["mean"]
     assert normalised == pytest.approx(100 * (200 + 20.272305) / (3234.3 + 20.272305))
     with pytest.raises(TetherError, match=r"no evaluation at step 1,500; it has 1,000, 2,000$"):
-        make_run("d").until(1500)
+        make_run("d").within(until=1500)
     with pytest.raises(TetherError, match="no evaluation at step 5; it has none"):
-        make_run("e", evaluations=[]).until(5)
+        make_run("e", evaluations=[]).within(until=5)
+
+
+def test_a_run_since_a_step_leaves_out_what_came_before(make_run: MakeRun):
+    run = make_run(env_id=None).within(since=2000)
+    assert run.result is not None
+    np.testing.assert_array_equal(run.returns()[0], [2000])
+    assert run.result["score"]["last_ten"]["mean"] == 600.0  # of 400 and 800; with step 1,000 it is 400
+    assert run.result["score"]["best"] == {"mean": 600.0, "std": 200.0, "step": 2000}
+    np.testing.assert_array_equal(run.series("critic/loss")[0], [1000, 2000])  # what it learnt by before is still told
+    whole = make_run("whole", env_id=None)
+    assert whole.within() is whole
+    with pytest.raises(TetherError, match="no evaluation at step 1; it has 1,000, 2,000"):
+        make_run("b").within(since=1)
+    with pytest.raises(TetherError, match="since step 2,000 and until step 1,000; turn the two round"):
+        make_run("c").within(since=2000, until=1000)
 
 
 def test_the_command_compares_at_a_step_that_both_runs_have(make_run: MakeRun, tmp_path: Path, capsys):

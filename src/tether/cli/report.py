@@ -14,6 +14,7 @@ def report(
     /,
     policy: str | None = None,
     policies: bool = False,
+    since: int | None = None,
     until: int | None = None,
     markdown: bool = False,
     csv: bool = False,
@@ -36,6 +37,7 @@ def report(
         tether report runs/hopper --policies --curves hopper.png
         tether report runs/cartpole --values cartpole.png
         tether report runs/long runs/short --until 30000
+        tether report runs/hopper --since 25000 --score last_ten --statistics
         tether report runs/quick/final --statistics --intervals quick.png
         tether report runs/quick --html report.html
         tether report runs/quick/final --latex --score last_ten
@@ -44,6 +46,8 @@ def report(
         folders: Run folders, or folders that hold some.
         policy: Whose score: online, target or ema; unpenalised for dqn. Default: each run's own.
         policies: A row for each of the policies.
+        since: Leave out what came before the evaluation at this step, such as an agent's warm-up: the last ten and the best are
+            then of the others.
         until: Leave out what came after the evaluation at this step, to compare runs of different lengths.
         markdown: Print the table for a page.
         csv: Print every number on a line of its own, with its runs and the paper's number.
@@ -73,12 +77,13 @@ def report(
         pictures = (curves, values, intervals)
         if policies or statistics or any(picture is not None for picture in pictures) or (csv and latex):
             raise TetherError("--csv, --latex and --html are each the whole answer; leave the other ways to show runs out")
-        _export(folders, policy, until, score, csv, latex, html)
+        _export(folders, policy, since, until, score, csv, latex, html)
         return
     found = find_runs(folders)
-    found = found if until is None else [run.until(until) for run in found]
+    found = [run.within(since, until) for run in found]
     if statistics or intervals is not None:
         _show_statistics(found, folders, score, policy, markdown, intervals)
+        _say_window(since, until)
         return
     groups = by_folder_name(found)
     blind = not_evaluated(groups)
@@ -107,6 +112,7 @@ def report(
         print(markdown_table(rows, heading="run"))
     else:
         Console().print(rich_table(rows, title="score, mean ± std over seeds, or over episodes for a single run", heading="run"))
+    _say_window(since, until)
     print(cost_line(found, find_sweeps(folders)))
     if curves is not None:
         every = [(label, run) for label, runs in groups.items() for run in runs]
@@ -118,8 +124,26 @@ def report(
         _show_values(groups, values, policy, markdown)
 
 
+def _window(since: int | None, until: int | None) -> str:
+    """What is left of the runs, in words: "last ten" may be fewer then."""
+    bounds = [f"{word} step {step:,}" for word, step in (("since", since), ("until", until)) if step is not None]
+    return f"of evaluations {' and '.join(bounds)} alone" if bounds else ""
+
+
+def _say_window(since: int | None, until: int | None) -> None:
+    if since is not None or until is not None:
+        print(_window(since, until))
+
+
 def _export(
-    folders: tuple[Path, ...], policy: str | None, until: int | None, score: str, csv: bool, latex: bool, html: Path | None
+    folders: tuple[Path, ...],
+    policy: str | None,
+    since: int | None,
+    until: int | None,
+    score: str,
+    csv: bool,
+    latex: bool,
+    html: Path | None,
 ) -> None:
     from tether.errors import TetherError
     from tether.report.exports import csv_text, latex_table
@@ -129,7 +153,7 @@ def _export(
 
     if score not in COLUMNS:
         raise TetherError(f"there is no score {score!r}; there is: {', '.join(COLUMNS)}")
-    found = gather(folders, until)
+    found = gather(folders, since, until)
     if not found.groups and (html is None or not found.gaps):
         raise TetherError(f"no finished run in {', '.join(map(str, folders))}")
     if csv:
@@ -137,7 +161,8 @@ def _export(
     if latex:
         print(latex_table(found, score, policy), end="")
     if html is not None:
-        write_page(found, html, f"Runs in {', '.join(map(str, folders))}", policy, score)
+        window = _window(since, until)
+        write_page(found, html, f"Runs in {', '.join(map(str, folders))}{window and ', ' + window}", policy, score)
         if not csv and not latex:
             print(f"{html}: {len(found.runs)} finished runs on {len(found.tasks)} tasks, {len(found.gaps)} missing or failed")
 

@@ -68,15 +68,15 @@ class Gathered:
         return [run for group in self.groups for run in group.runs]
 
 
-def gather(folders: Sequence[Path], until: int | None = None) -> Gathered:
-    """Everything in and below the folders."""
+def gather(folders: Sequence[Path], since: int | None = None, until: int | None = None) -> Gathered:
+    """Everything in and below the folders, of runs what lies within the two steps."""
     finished: dict[Path, Run] = {}
     gaps: list[Gap] = []
     for place in _run_folders(folders):
         try:
             run = read_run(place)
             if run.result is not None:
-                finished[place] = run if until is None else run.until(until)
+                finished[place] = run.within(since, until)
                 continue
             gaps.append(_unfinished(run))
         except TetherError as error:

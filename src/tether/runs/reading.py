@@ -69,14 +69,22 @@ class Run:
         _, scores = self.scores(policy) or self.returns(policy)
         return min((float(np.mean(episodes)) for episodes in scores[-number:]), default=None)
 
-    def until(self, step: int) -> Run:
-        """The run as it was when evaluated at `step`, so that it compares with shorter ones: what came later is left out."""
+    def within(self, since: int | None = None, until: int | None = None) -> Run:
+        """The run without what came before its evaluation at `since`, such as a warm-up, and after that at `until`, so that it
+        compares with shorter ones. None: its first and its last."""
         steps = [record["step"] for record in self.evaluations]
-        if step not in steps:
-            found = ", ".join(f"{known:,}" for known in steps) or "none"
-            raise TetherError(f"run {self.path} has no evaluation at step {step:,}; it has {found}")
-        training = [record for record in self.training if record["step"] <= step]
-        cut = replace(self, training=training, evaluations=self.evaluations[: steps.index(step) + 1])
+        for step in (since, until):
+            if step is not None and step not in steps:
+                found = ", ".join(f"{known:,}" for known in steps) or "none"
+                raise TetherError(f"run {self.path} has no evaluation at step {step:,}; it has {found}")
+        if since is None and until is None:
+            return self
+        first, last = (steps[0] if since is None else since), (steps[-1] if until is None else until)
+        if first > last:
+            raise TetherError(f"no evaluation is both since step {first:,} and until step {last:,}; turn the two round")
+        training = [record for record in self.training if record["step"] <= last]
+        evaluations = [record for record in self.evaluations if first <= record["step"] <= last]
+        cut = replace(self, training=training, evaluations=evaluations)
         if self.result is None:
             return cut
         scores = {name: cut._summary(name) for name in cut.evaluations[-1]["evaluation"]}
