@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from pages import ROOT
+
 from tether import BC, CVAE, TD3
 from tether import config as configs
 from tether.agents import AGENTS
@@ -368,3 +370,17 @@ def test_a_config_of_a_later_version_is_refused():
     plain = configs.to_json(make_config("some.hdf5"))
     with pytest.raises(TetherError, match=r"^the config is of version 4, this Tether knows those up to 3; use a newer Tether$"):
         configs.from_json(plain | {"version": 4})
+
+
+def test_every_run_that_is_kept_can_still_be_gone_on_with():
+    """A sweep on top of kept runs reads the settings of each. Those of an agent that is no more say so, and are all known."""
+    unreadable = set()
+    for path in sorted((ROOT / "results").rglob("result.json")):
+        plain = json.loads(path.read_text())["config"]
+        try:
+            configs.from_json(plain)
+        except TetherError as error:
+            assert "no setting agent.weight_each_action" in str(error)
+            assert plain["agent"]["weight_each_action"] is True
+            unreadable.add(path.parents[4].name)
+    assert unreadable == {"candidate"}

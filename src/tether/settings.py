@@ -99,13 +99,16 @@ def to_named(part: Any, registry: Mapping[str, type]) -> dict[str, Any]:
 def from_named(plain: Mapping[str, Any], registry: Mapping[str, type[T]], section: str) -> T:
     """The agent or bonus that `to_named` wrote, maybe long ago.
 
-    A setting newer than the file gets what the class says it was `formerly`, or else its default; one that the class names as
-    `gone` is passed over.
+    A setting newer than the file gets what the class says it was `formerly`, or else its default. One that the class names as
+    `gone` is passed over, and one that it has `dropped` where the file has the value that the class goes by now.
     """
     kind = choose(registry, str(plain.get("name")), section)
     defaults, past = to_plain(kind()) | getattr(kind, "formerly", {}), ("name", *getattr(kind, "gone", ()))
+    dropped = getattr(kind, "dropped", {})
     given = {
-        name if name in defaults else FORMER_NAMES.get(name, name): value for name, value in plain.items() if name not in past
+        name if name in defaults else FORMER_NAMES.get(name, name): value
+        for name, value in plain.items()
+        if name not in past and not (name in dropped and value == dropped[name])
     }
     return build(kind, merged(defaults, given), section)
 

@@ -23,6 +23,9 @@ BATCH = Batch(COLUMN, jnp.zeros((2, 1)), jnp.zeros(2), COLUMN, jnp.zeros(2))
 DRAWN = Drawn(jnp.array([[0.5], [-0.5]]), jnp.array([-1.0, -3.0]))
 
 
+POLICY = SquashedGaussian(MLP((jnp.zeros((1, 2)),), (jnp.zeros(2),), None, ("none",)), (-1.0,), (1.0,))  # tanh of a standard one
+
+
 class Behaviour:
     """A penalty of 10 a^2 whose log-probability is s."""
 
@@ -36,22 +39,44 @@ class Behaviour:
 def test_what_sac_pays_by_hand():
     agent, temperature = SAC(bonus_weight_actor=0.5, bonus_weight_critic=2.0), jnp.asarray(0.25)
     # The bonus is 2.5 for both. Next: 0.25 log pi + 2 * 2.5; here: 0.25 log pi + 0.5 * 2.5.
-    cost, told = sac.next_entropy_and_bonus(agent, Behaviour(), temperature, BATCH, DRAWN, KEY)
+    cost, told = sac.next_entropy_and_bonus(agent, Behaviour(), temperature, POLICY, BATCH, DRAWN, KEY)
     np.testing.assert_allclose(cost, [4.75, 4.25])
     assert float(told["critic/bonus"]) == pytest.approx(2.5)
-    cost, _ = sac.entropy_and_bonus(agent, Behaviour(), temperature, COLUMN, DRAWN, KEY)
+    cost, _ = sac.entropy_and_bonus(agent, Behaviour(), temperature, COLUMN, POLICY, DRAWN, KEY)
     np.testing.assert_allclose(cost, [1.0, 0.5])
 
 
+class Drawing:
+    """A policy whose log-probability is -s, and whose actions are its keys' numbers."""
+
+    def sample_with_log_probability(self, observation: jax.Array, key: jax.Array) -> tuple[jax.Array, jax.Array]:
+        return jax.random.uniform(key, observation.shape), -observation[:, 0]
+
+
 @pytest.mark.parametrize(
-    ("agent", "next_cost"), [(BRACp(divergence_weight=0.5), [0.0, 0.0]), (BRACv(divergence_weight=0.5), [-1.0, -5.0])]
+    ("agent", "next_cost"), [(BRACp(divergence_weight=0.5), [0.0, 0.0]), (BRACv(divergence_weight=0.5), [-1.0, -7.0])]
 )
 def test_what_brac_pays_by_hand(agent, next_cost):
-    # log pi - log pi_b = (-1 - 1, -3 - 7) = (-2, -10); half of that in the actor, and in the value of brac-v alone.
-    np.testing.assert_allclose(brac.divergence(agent, Behaviour(), COLUMN, DRAWN, KEY)[0], [-1.0, -5.0])
-    cost, told = brac.next_divergence(agent, Behaviour(), BATCH, DRAWN, KEY)
+    # log pi - log pi_b = (-1 - 1, -7 - 7) = (-2, -14); half of that in the actor, and in the value of brac-v alone.
+    cost, told = brac.divergence_here(agent, Behaviour(), COLUMN, Drawing(), DRAWN, jax.random.key(1))
+    np.testing.assert_allclose(cost, [-1.0, -7.0])
+    assert float(told["actor/bonus"]) == pytest.approx(2.5)  # of the action at which Q is seen
+    cost, told = brac.next_divergence(agent, Behaviour(), Drawing(), BATCH, DRAWN, jax.random.key(2))
     np.testing.assert_allclose(cost, next_cost)
-    assert float(told["critic/divergence"]) == pytest.approx(-6.0)
+    assert float(told["critic/divergence"]) == pytest.approx(-8.0)
+
+
+def test_the_divergence_is_the_mean_over_so_many_actions():
+    """Of a standard Gaussian squashed, from the uniform on [-1, 1]: E[log pi] = -(entropy), and log pi_b = -log 2."""
+
+    class Uniform:
+        def log_probability(self, observation: jax.Array, action: jax.Array) -> jax.Array:
+            return jnp.full(observation.shape[0], -math.log(2.0))
+
+    found = brac.divergence(POLICY, Uniform(), jnp.zeros((1, 1)), 100_000, jax.random.key(3))
+    # The entropy of a standard Gaussian, and what squashing takes of it: E[log(1 - tanh(u)^2)] is -0.7491, by quadrature.
+    entropy = 0.5 * math.log(2.0 * math.pi * math.e) - 0.7491
+    np.testing.assert_allclose(found, [math.log(2.0) - entropy], atol=0.01)
 
 
 @pytest.mark.parametrize("kind", [BRACp, BRACv])

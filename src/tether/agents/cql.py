@@ -142,12 +142,12 @@ def conservative_gap(critics: Critics, observation: jax.Array, proposals: Propos
     return jax.nn.logsumexp(pushed - proposals.log_density[None], axis=1) - values
 
 
-def no_cost(batch: Batch, drawn: Drawn, key: Key) -> tuple[jax.Array, Metrics]:
+def no_cost(policy: SquashedGaussian, batch: Batch, drawn: Drawn, key: Key) -> tuple[jax.Array, Metrics]:
     return jnp.zeros(batch.reward.shape), {}
 
 
 def entropy(
-    penalty: Penalty, temperature: jax.Array, observation: jax.Array, drawn: Drawn, key: Key
+    penalty: Penalty, temperature: jax.Array, observation: jax.Array, policy: SquashedGaussian, drawn: Drawn, key: Key
 ) -> tuple[jax.Array, Metrics]:
     bonus = penalty(observation, jax.lax.stop_gradient(drawn.action), key)  # told, not followed
     return temperature * drawn.log_probability, {"actor/bonus": jnp.mean(bonus)}

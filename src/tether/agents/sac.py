@@ -23,6 +23,7 @@ from tether.agents.base import AgentTraits
 from tether.agents.soft import Drawn, SoftState
 from tether.networks import Norm
 from tether.optimisation import ADAM, Optimiser
+from tether.policies.gaussian import SquashedGaussian
 from tether.settings import Amount, Share, ShareBelowOne, Size
 from tether.types import Batch, Key, Metrics, Penalty
 
@@ -64,14 +65,20 @@ class SAC:
 
 
 def next_entropy_and_bonus(
-    agent: SAC, penalty: Penalty, temperature: jax.Array, batch: Batch, drawn: Drawn, key: Key
+    agent: SAC, penalty: Penalty, temperature: jax.Array, policy: SquashedGaussian, batch: Batch, drawn: Drawn, key: Key
 ) -> tuple[jax.Array, Metrics]:
     bonus = penalty(batch.next_observation, drawn.action, key)
     return temperature * drawn.log_probability + agent.bonus_weight_critic * bonus, {"critic/bonus": jnp.mean(bonus)}
 
 
 def entropy_and_bonus(
-    agent: SAC, penalty: Penalty, temperature: jax.Array, observation: jax.Array, drawn: Drawn, key: Key
+    agent: SAC,
+    penalty: Penalty,
+    temperature: jax.Array,
+    observation: jax.Array,
+    policy: SquashedGaussian,
+    drawn: Drawn,
+    key: Key,
 ) -> tuple[jax.Array, Metrics]:
     bonus = penalty(observation, drawn.action, key)
     return temperature * drawn.log_probability + agent.bonus_weight_actor * bonus, {"actor/bonus": jnp.mean(bonus)}

@@ -43,12 +43,12 @@ class Drawn(NamedTuple):
     log_probability: jax.Array  # (B,)
 
 
-# What the next actions cost, `(B,)`, and metrics: of rows, actions drawn at their next observations, and a key.
-NextCost: TypeAlias = Callable[[Batch, Drawn, Key], tuple[jax.Array, Metrics]]
+# What the next actions cost, `(B,)`, and metrics: of the policy, rows, actions it drew at their next observations, and a key.
+NextCost: TypeAlias = Callable[[SquashedGaussian, Batch, Drawn, Key], tuple[jax.Array, Metrics]]
 # What is added to the critics' loss, and metrics: of the critics and their values at the batch, `(critics, B)`.
 ExtraLoss: TypeAlias = Callable[[Critics, jax.Array], tuple[jax.Array, Metrics]]
-# What the actor minimises beside -Q, `(B,)`, and metrics: of actions drawn at the batch's observations, and a key.
-ActorCost: TypeAlias = Callable[[Drawn, Key], tuple[jax.Array, Metrics]]
+# What the actor minimises beside -Q, `(B,)`, and metrics: of the actor, actions it drew at the batch's observations, and a key.
+ActorCost: TypeAlias = Callable[[SquashedGaussian, Drawn, Key], tuple[jax.Array, Metrics]]
 
 
 def start(agent: Soft, key: Key, problem: Problem) -> SoftState:
@@ -83,7 +83,7 @@ def update(
     batch = batch_number(batches, 0)
     key_next, key_next_cost, key_actor, key_actor_cost = jax.random.split(key, 4)
     drawn = Drawn(*state.actor.sample_with_log_probability(batch.next_observation, key_next))
-    cost, metrics = next_cost(batch, drawn, key_next_cost)
+    cost, metrics = next_cost(state.actor, batch, drawn, key_next_cost)
     next_value = jnp.min(state.target_critics(batch.next_observation, drawn.action), axis=0)
     target = bellman_target(batch.reward, batch.terminated, next_value - cost, agent.discount)
 
@@ -99,7 +99,7 @@ def update(
     def actor_loss(actor: SquashedGaussian) -> tuple[jax.Array, tuple[Drawn, Metrics]]:
         drawn = Drawn(*actor.sample_with_log_probability(batch.observation, key_actor))
         value = jnp.min(critics(batch.observation, drawn.action), axis=0)
-        cost, told = actor_cost(drawn, key_actor_cost)
+        cost, told = actor_cost(actor, drawn, key_actor_cost)
         loss = jnp.mean(cost - q_share * value)
         return loss, (drawn, told | {"actor/loss": loss, "actor/q": jnp.mean(value)})
 

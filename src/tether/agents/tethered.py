@@ -47,6 +47,7 @@ class Tethered:
         annealed=("bonus_weight_actor",),
     )
     formerly: ClassVar[dict[str, Any]] = {"bound_values": False}  # what it was in runs that do not say
+    dropped: ClassVar[dict[str, Any]] = {"weight_each_action": False}  # tried once; runs with it on are of another agent
 
     reach: Amount = 1.0  # the farthest step from the anchor, in its standard deviations; 0: the anchor itself
     longest: Amount = 0.3  # and in half action ranges: where the anchor is vague, its standard deviation is no measure
