@@ -444,11 +444,15 @@ def test_a_run_on_other_data_of_the_same_name_is_refused_before_a_fit(
     ("name", "content", "message"),
     [
         ("holiday.jpg", "", "is not empty and holds no run; choose another --run-dir"),
-        ("config.json", '{"colour": "red"}', "config.json is not of a Tether run (the settings of agent are missing); "),
-        ("config.json", "[]", "config.json is not of a Tether run (a config is a JSON object, not a list); "),
+        (
+            "config.json",
+            '{"colour": "red"}',
+            "config.json is not of a run that this version can read (the settings of agent are missing); ",
+        ),
+        ("config.json", "[]", "config.json is not of a run that this version can read (a config is a JSON object, not a list); "),
         ("config.json", "{", "config.json is not valid JSON: "),
-        ("result.json", '{"score": 1}', "result.json is not of a Tether run ('config'); "),
-        ("result.json", "[]", "result.json is not of a Tether run ("),
+        ("result.json", '{"score": 1}', "result.json is not of a run that this version can read ('config'); "),
+        ("result.json", "[]", "result.json is not of a run that this version can read ("),
     ],
 )
 def test_a_folder_of_other_files_is_refused(pendulum_file: Path, tmp_path: Path, name: str, content: str, message: str):

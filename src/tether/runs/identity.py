@@ -39,7 +39,9 @@ def find_result(folder: Path, config: RunConfig, sha256: str) -> dict[str, Any] 
                 difference = configs.first_difference(config, configs.from_json(plain))
                 stored = content["dataset"]["sha256"] if name == "result.json" else plain.get(DATA_HASH, sha256)
             except (TetherError, KeyError, TypeError) as error:
-                raise TetherError(f"{folder / name} is not of a Tether run ({error}); choose another --run-dir") from error
+                raise TetherError(
+                    f"{folder / name} is not of a run that this version can read ({error}); choose another --run-dir"
+                ) from error
             if stored != sha256:
                 difference = f"dataset: sha256 {sha256[:12]}… here, {stored[:12]}… there"
             if difference:
