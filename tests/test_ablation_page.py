@@ -1,0 +1,43 @@
+"""The table of docs/ablation.md holds what the run files behind it say, to the last digit, and leaves none of them out."""
+
+from __future__ import annotations
+
+import statistics
+import tomllib
+
+from pages import ROOT, tables_of
+
+from tether.runs.reading import find_runs
+
+RUNS = ROOT / "results" / "proof-ablation"
+SINCE = 35_000  # of 40,000 steps: the last two evaluations
+LOGS = ("hopper-medium", "halfcheetah-medium", "hopper-medium-expert")
+(TABLE,) = [table for table in tables_of("docs/ablation.md") if set(LOGS) <= set(table[0])]
+
+
+def scores(variant: str, log: str) -> dict[str, float]:
+    """By seed: the mean over the last two evaluations."""
+    runs = find_runs(tuple(RUNS.glob(f"{log}/*/{variant}")))
+    return {run.path.name: run.within(since=SINCE).result["score"]["last_ten"]["mean"] for run in runs}
+
+
+def cell(variant: str, log: str, seeds: list[str]) -> str:
+    """The mean over the seeds, and how far it is from the whole agent's with the same ones."""
+    found, whole = (scores(name, log) for name in (variant, "whole"))
+    assert sorted(found) == seeds, (variant, log)
+    mean = statistics.fmean(found.values())
+    change = mean - statistics.fmean(whole[seed] for seed in seeds)
+    return f"{mean:.1f}" if variant == "whole" else f"{mean:.1f} ({change:+.1f})"
+
+
+def test_every_line_is_what_its_runs_say():
+    heading, *lines = TABLE
+    for line in lines:
+        seeds = [f"s{seed}" for seed in line[heading.index("seeds")].split(", ")]
+        assert [line[heading.index(log)] for log in LOGS] == [cell(line[0].strip("`"), log, seeds) for log in LOGS]
+
+
+def test_the_lines_are_those_of_the_plan_that_have_run():
+    plan = tomllib.loads((ROOT / "plans" / "proof-ablation.toml").read_text())
+    has_run = {place.name for place in RUNS.glob("*/*/*") if place.is_dir()}
+    assert [line[0].strip("`") for line in TABLE[1:]] == [name for name in plan["variants"] if name in has_run]
