@@ -6,7 +6,7 @@
 
 No entropy in the target, three hidden layers in actor and critics, the actor's rate a tenth of the critics'. A `gap_target` above
 0 is the Lagrange variant: the weight is tuned until the gap is that large.
-Differs from the authors' code: the actor does not start by cloning; both networks have three hidden layers.
+Differs from the authors' code: the actor does not start by cloning, and has the paper's rate, where their README advises 1e-4.
 """
 
 from __future__ import annotations

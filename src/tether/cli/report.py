@@ -14,6 +14,7 @@ def report(
     /,
     policy: str | None = None,
     policies: bool = False,
+    tasks: bool = False,
     since: int | None = None,
     until: int | None = None,
     markdown: bool = False,
@@ -35,6 +36,7 @@ def report(
         tether report runs
         tether report runs/hopper runs/halfcheetah --markdown
         tether report runs/hopper --policies --curves hopper.png
+        tether report runs/quick --tasks
         tether report runs/cartpole --values cartpole.png
         tether report runs/long runs/short --until 30000
         tether report runs/hopper --since 25000 --score last_ten --statistics
@@ -46,6 +48,7 @@ def report(
         folders: Run folders, or folders that hold some.
         policy: Whose score: online, target or ema; unpenalised for dqn. Default: each run's own.
         policies: A row for each of the policies.
+        tasks: A row for each method and a column for each task, with last / last ten / best in a cell.
         since: Leave out what came before the evaluation at this step, such as an agent's warm-up: the last ten and the best are
             then of the others.
         until: Leave out what came after the evaluation at this step, to compare runs of different lengths.
@@ -75,7 +78,7 @@ def report(
 
     if csv or latex or html is not None:
         pictures = (curves, values, intervals)
-        if policies or statistics or any(picture is not None for picture in pictures) or (csv and latex):
+        if policies or tasks or statistics or any(picture is not None for picture in pictures) or (csv and latex):
             raise TetherError("--csv, --latex and --html are each the whole answer; leave the other ways to show runs out")
         _export(folders, policy, since, until, score, csv, latex, html)
         return
@@ -83,6 +86,12 @@ def report(
     found = [run.within(since, until) for run in found]
     if statistics or intervals is not None:
         _show_statistics(found, folders, score, policy, markdown, intervals)
+        _say_window(since, until)
+        return
+    if tasks:
+        if policies or curves is not None or values is not None:
+            raise TetherError("--tasks is a table by itself; leave --policies, --curves and --values out")
+        _show_tasks(found, folders, policy, markdown)
         _say_window(since, until)
         return
     groups = by_folder_name(found)
@@ -165,6 +174,25 @@ def _export(
         write_page(found, html, f"Runs in {', '.join(map(str, folders))}{window and ', ' + window}", policy, score)
         if not csv and not latex:
             print(f"{html}: {len(found.runs)} finished runs on {len(found.tasks)} tasks, {len(found.gaps)} missing or failed")
+
+
+def _show_tasks(runs: list[Run], folders: tuple[Path, ...], policy: str | None, markdown: bool) -> None:
+    from rich.console import Console
+
+    from tether.errors import TetherError
+    from tether.report.by_task import by_task_lines
+    from tether.report.costs import cost_line
+    from tether.report.gathered import find_sweeps, group_runs
+    from tether.report.tables import markdown_lines, rich_lines
+
+    if not runs:
+        raise TetherError(f"no finished run in {', '.join(map(str, folders))}")
+    lines = by_task_lines(group_runs(runs), policy)
+    if markdown:
+        print(markdown_lines(lines))
+    else:
+        Console().print(rich_lines(lines, title="last / last ten / best score; of several seeds, the mean"))
+    print(cost_line(runs, find_sweeps(folders)))
 
 
 def _show_statistics(
