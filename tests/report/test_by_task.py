@@ -24,6 +24,18 @@ def test_a_cell_is_last_last_ten_and_best_and_what_was_not_run_is_a_dash(tmp_pat
     ]
 
 
+def test_a_variant_of_two_sweeps_is_one_line_where_their_tasks_differ(tmp_path: Path):
+    for plan, task, last in (("one", "mine", 10.0), ("two", "yours", 20.0)):
+        for variant in ("plain", "wide"):
+            write_run(tmp_path / plan, task, "bc-none", 0, last)
+            method = tmp_path / plan / task / "bc-none"
+            (method / variant).mkdir()
+            (method / "s0").rename(method / variant / "s0")  # as a sweep has it
+    lines = by_task_lines(gather([tmp_path]).groups)
+    assert [line[0] for line in lines] == ["method", "plain", "wide"]
+    assert lines[1][1:] == ["10.0 / 5.0 / 15.0", "20.0 / 15.0 / 25.0"]
+
+
 def test_the_command_prints_it_and_what_its_choices_cost(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     (tmp_path / "runs").mkdir()
     write_all(tmp_path / "runs")

@@ -101,8 +101,9 @@ def group_runs(runs: Sequence[Run]) -> tuple[Group, ...]:
     tasks = [task for _, task in places]
     short = [_short(label, task, method) for label, task, method in zip(whole, tasks, methods, strict=True)]
     shorter = [_variant(label, method) for label, method in zip(short, methods, strict=True)]
+    variants = [name.rpartition("/")[2] for name in shorter]  # without the folders of sweeps, of which each has other tasks
     labels = next(
-        (names for names in (methods, shorter, short) if len(set(zip(tasks, names, strict=True))) == len(places)), whole
+        (names for names in (methods, variants, shorter, short) if len(set(zip(tasks, names, strict=True))) == len(places)), whole
     )
     return tuple(
         Group(label, task, *found[0].method, tuple(found))
