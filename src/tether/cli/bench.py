@@ -71,9 +71,6 @@ def bench(
         return
     from dataclasses import asdict
 
-    from rich.console import Console
-    from rich.table import Table
-
     from tether.benchmark import speed
     from tether.errors import TetherError
     from tether.progress import progress
@@ -97,12 +94,7 @@ def bench(
             _write(report, out)  # what there is, should the rest be stopped
             bar.update(len(found), latest=f"{measurement.name}: {measurement.steps_per_second:.0f} steps/s")
     _tell(report, out)
-    table = Table(
-        "what",
-        title=f"{speed.SPEC.observation_size} observations, {speed.SPEC.action_size} actions; steps are gradient steps, or pairs",
-    )
-    for column in ("steps/s", "GFLOP/step", "GFLOP/s", "limit", "share", "steps a busy s", "share", "compile s"):
-        table.add_column(column, justify="right")
+    lines = [["what", "steps/s", "GFLOP/step", "GFLOP/s", "limit", "share", "steps a busy s", "share", "compile s"]]
     for m in found:
         numbers = (
             f"{m.steps_per_second:,.0f}",
@@ -111,8 +103,9 @@ def bench(
             f"{m.limit_gflop_per_second:.0f}",
         )
         busy = (f"{m.steps_per_busy_second:,.0f}", f"{m.share_of_limit_busy:.0%}")
-        table.add_row(m.name, *numbers, f"{m.share_of_limit:.0%}", *busy, f"{m.compile_seconds:.1f}")
-    Console(stderr=True).print(table)
+        lines.append([m.name, *numbers, f"{m.share_of_limit:.0%}", *busy, f"{m.compile_seconds:.1f}"])
+    sizes = f"{speed.SPEC.observation_size} observations, {speed.SPEC.action_size} actions"
+    _show(lines, f"{sizes}; steps are gradient steps, or pairs")
 
 
 def _bench_rows_on_disk(rows: int, turns: int, share: float, out: Path | None) -> None:
@@ -148,9 +141,6 @@ def _bench_rows_on_disk(rows: int, turns: int, share: float, out: Path | None) -
 def _bench_side_by_side(rounds: int, out: Path | None) -> None:
     from dataclasses import asdict
 
-    from rich.console import Console
-    from rich.table import Table
-
     from tether.benchmark import side_by_side
     from tether.errors import TetherError
     from tether.progress import progress
@@ -170,13 +160,11 @@ def _bench_side_by_side(rounds: int, out: Path | None) -> None:
             _write(report, out)  # what there is, should the rest be stopped
             bar.update(len(found), latest=f"{sharing.agent} {sharing.bonus}: {sharing.gain:.2f}")
     _tell(report, out)
-    table = Table("method", title="steps/s in total: one process with every core, and one a core; medians of the rounds")
-    for column in ("together", "apart", "gain", "gain a busy core"):
-        table.add_column(column, justify="right")
+    lines = [["method", "together", "apart", "gain", "gain a busy core"]]
     for sharing in found:
         numbers = [f"{sorted(rates)[len(rates) // 2]:,.0f}" for rates in (sharing.together, sharing.apart)]
-        table.add_row(f"{sharing.agent}, {sharing.bonus}", *numbers, f"{sharing.gain:.2f}", f"{sharing.cpu_gain:.2f}")
-    Console(stderr=True).print(table)
+        lines.append([f"{sharing.agent}, {sharing.bonus}", *numbers, f"{sharing.gain:.2f}", f"{sharing.cpu_gain:.2f}"])
+    _show(lines, "steps/s in total: one process with every core, and one a core; medians of the rounds")
 
 
 def _bench_acting(rounds: int, out: Path | None) -> None:
@@ -187,9 +175,6 @@ def _bench_acting(rounds: int, out: Path | None) -> None:
     from tether.cores import thread_limits
 
     os.environ.update(thread_limits(1))  # before NumPy and JAX are imported, who look once
-
-    from rich.console import Console
-    from rich.table import Table
 
     from tether.benchmark import acting, speed
     from tether.errors import TetherError
@@ -209,11 +194,7 @@ def _bench_acting(rounds: int, out: Path | None) -> None:
         **speed.surroundings(),
     }
     _tell(report, out)
-    table = Table(
-        "runner", "rows", title=f"microseconds a call on one thread, median (99th percentile); familiarity by {acting.BONUS}"
-    )
-    for column in ("action", "action and familiarity", "start, ms"):
-        table.add_column(column, justify="right")
+    lines = [["runner", "rows", "action", "action and familiarity", "start, ms"]]
     cell = {
         (
             fact["runner"],
@@ -224,16 +205,13 @@ def _bench_acting(rounds: int, out: Path | None) -> None:
     }
     for runner, rows in dict.fromkeys((fact["runner"], fact["rows"]) for fact in found):
         start = f"{1e3 * median(starts[runner]):,.0f}" if runner in starts and rows == 1 else ""
-        table.add_row(runner, str(rows), cell[runner, rows, False], cell[runner, rows, True], start)
-    Console(stderr=True).print(table)
+        lines.append([runner, str(rows), cell[runner, rows, False], cell[runner, rows, True], start])
+    _show(lines, f"microseconds a call on one thread, median (99th percentile); familiarity by {acting.BONUS}")
 
 
 def _bench_serving(rounds: int, out: Path | None) -> None:
     import tempfile
     from statistics import median
-
-    from rich.console import Console
-    from rich.table import Table
 
     from tether.benchmark import acting, serving, speed
 
@@ -243,23 +221,18 @@ def _bench_serving(rounds: int, out: Path | None) -> None:
         found = serving.measure(file, [0.1] * speed.SPEC.observation_size, REQUESTS, rounds)
     report = {"measurements": found, "hidden_sizes": acting.HIDDEN, "bonus": acting.BONUS, **speed.surroundings()}
     _tell(report, out)
-    table = Table("clients", title=f"one observation a request, action and familiarity by {acting.BONUS}; medians of the rounds")
-    for column in ("requests", "failures", "requests/s", "median ms", "p99 ms"):
-        table.add_column(column, justify="right")
+    lines = [["clients", "requests", "failures", "requests/s", "median ms", "p99 ms"]]
     for fact in found:
         names = ("requests_per_second", "milliseconds_median", "milliseconds_p99")
         numbers = (median(measured[name] for measured in fact["rounds"]) for name in names)
         spelt = (f"{number:,.0f}" if number >= 100 else f"{number:.1f}" for number in numbers)
         totals = (sum(measured[name] for measured in fact["rounds"]) for name in ("requests", "failures"))
-        table.add_row(str(fact["clients"]), *(f"{total:,}" for total in totals), *spelt)
-    Console(stderr=True).print(table)
+        lines.append([str(fact["clients"]), *(f"{total:,}" for total in totals), *spelt])
+    _show(lines, f"one observation a request, action and familiarity by {acting.BONUS}; medians of the rounds")
 
 
 def _bench_seeds(seeds: int, rounds: int, out: Path | None) -> None:
     from dataclasses import asdict
-
-    from rich.console import Console
-    from rich.table import Table
 
     from tether.benchmark import side_by_side
     from tether.errors import TetherError
@@ -276,13 +249,20 @@ def _bench_seeds(seeds: int, rounds: int, out: Path | None) -> None:
     measurements = [asdict(measured) | {"gain": measured.gain} for measured in found]
     report = {"measurements": measurements, "seconds_of_a_turn": SECONDS_OF_A_TURN, "versions": versions()}
     _tell(report, out)
-    table = Table("method", title=f"steps a second that the core is busy: one run, and {seeds} seeds in one program, in total")
-    for column in ("one run", f"{seeds} seeds", "gain"):
-        table.add_column(column, justify="right")
+    lines = [["method", "one run", f"{seeds} seeds", "gain"]]
     for measured in found:
         numbers = [f"{sorted(rates)[len(rates) // 2]:,.0f}" for rates in (measured.alone, measured.together)]
-        table.add_row(f"{measured.agent}, {measured.bonus}", *numbers, f"{measured.gain:.2f}")
-    Console(stderr=True).print(table)
+        lines.append([f"{measured.agent}, {measured.bonus}", *numbers, f"{measured.gain:.2f}"])
+    _show(lines, f"steps a second that the core is busy: one run, and {seeds} seeds in one program, in total")
+
+
+def _show(lines: list[list[str]], title: str) -> None:
+    """Beside the JSON, which is what the command prints."""
+    from rich.console import Console
+
+    from tether.report.tables import rich_lines
+
+    Console(stderr=True).print(rich_lines(lines, title))
 
 
 def _tell(report: dict[str, Any], out: Path | None) -> None:

@@ -23,11 +23,11 @@ def familiarity(policies: tuple[Path, ...], /, dataset: str, out: Path = Path("f
     """
     import numpy as np
     from rich.console import Console
-    from rich.table import Table
 
     from tether.data import load_dataset
     from tether.errors import TetherError
     from tether.report.familiarity import draw_familiarity, measure
+    from tether.report.tables import rich_lines
     from tether.runtime import load_policy
     from tether.storage import write_json
 
@@ -47,12 +47,10 @@ def familiarity(policies: tuple[Path, ...], /, dataset: str, out: Path = Path("f
         found[name if name not in found else str(path)] = measure(policy, observation, action)
     draw_familiarity(found, out)
     write_json(out.with_suffix(".json"), found)
-    table = Table("policy", "bonus", title=f"{len(chosen):,} pairs of {dataset}: share with a familiarity of at most 0.05")
-    for column in ("recorded (0.05)", "policy's action", "random action", "a column 2 std off", "4 std off"):
-        table.add_column(column, justify="right")
+    lines = [["policy", "bonus", "recorded (0.05)", "policy's action", "random action", "a column 2 std off", "4 std off"]]
     for name, facts in found.items():
         below = [facts["share_below"][kind]["0.05"] for kind in ("recorded", "policy", "random")]
         below += [entry["unusual"] for entry in facts["shifted"] if entry["shift"] in (2.0, 4.0)]
-        table.add_row(name, str(facts["bonus"]), *(f"{share:.3f}" for share in below))
-    Console().print(table)
+        lines.append([name, str(facts["bonus"]), *(f"{share:.3f}" for share in below)])
+    Console().print(rich_lines(lines, title=f"{len(chosen):,} pairs of {dataset}: share with a familiarity of at most 0.05"))
     print(f"{out}, {out.with_suffix('.json')}")

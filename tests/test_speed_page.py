@@ -1,0 +1,35 @@
+"""The table of every agent's speed holds what its JSON says, and the baselines' page has the same steps a second."""
+
+from __future__ import annotations
+
+import pytest
+from pages import ROOT, tables_of
+
+from tether.storage import read_json
+
+MEASURED = {
+    fact["name"]: fact for fact in read_json(ROOT / "benchmarks/results/2026-11-18-one-core-epyc-agents.json")["measurements"]
+}
+(SPEEDS,) = [table for table in tables_of("docs/speed.md") if table[0][0] == "agent, bonus"]
+(BASELINES,) = [table for table in tables_of("docs/baselines.md") if "pen-expert" in table[0]]
+# Of lines of the baselines' page, what the benchmark calls them; of the others the two have the same name.
+CALLED = {"bc, best tenth": "bc", "brac-p": "brac-p, density", "brac-v": "brac-v, density", "tethered": "tethered, density"}
+CALLED |= {agent: f"{agent}, cvae" for agent in ("bcq", "bear", "spot")}
+
+
+@pytest.mark.parametrize("line", SPEEDS[1:], ids=lambda line: line[0])
+def test_a_line_is_what_was_measured(line: list[str]):
+    fact = MEASURED[line[0]]
+    steps, flop = fact["steps_per_busy_second"], fact["gflop_per_step"]
+    assert line[1:4] == [f"{flop:.2g}", f"{steps:,.0f}", f"{flop * steps:.0f}"]
+    assert line[4:] == [f"{fact['limit_gflop_per_busy_second']:.0f}", f"{fact['share_of_limit_busy']:.0%}"]
+
+
+def test_every_agent_that_was_measured_has_a_line():
+    assert {line[0] for line in SPEEDS[1:]} == set(MEASURED)
+
+
+@pytest.mark.parametrize("line", BASELINES[1:], ids=lambda line: line[0])
+def test_the_baselines_page_has_the_same_steps_a_second(line: list[str]):
+    name = line[0].replace("`", "")
+    assert line[-1] == f"{MEASURED[CALLED.get(name, name)]['steps_per_busy_second']:,.0f}"
