@@ -32,6 +32,9 @@ class BarWithParts(Protocol):
     def show_parts(self, parts: Sequence[str]) -> None:
         """How far those are that are under way, a line each; in a log there is no room for them."""
 
+    def set_total(self, total: int) -> None:
+        """There is less to do than was thought: a part has been given up."""
+
 
 @contextmanager
 def progress(
@@ -72,6 +75,9 @@ class _Silence:
     def show_parts(self, parts: Sequence[str]) -> None:
         pass
 
+    def set_total(self, total: int) -> None:
+        pass
+
 
 @dataclass
 class _Lines:
@@ -104,6 +110,9 @@ class _Lines:
     def show_parts(self, parts: Sequence[str]) -> None:
         pass
 
+    def set_total(self, total: int) -> None:
+        self.total = total
+
     def print(self) -> None:
         self.printed = time.monotonic()
         elapsed = self.printed - self.began
@@ -134,6 +143,9 @@ class _Display:
 
     def show_parts(self, parts: Sequence[str]) -> None:
         self.parts = parts
+
+    def set_total(self, total: int) -> None:
+        self.bar.update(self.task, total=total)
 
     def render(self) -> RenderableType:
         from rich.console import Group

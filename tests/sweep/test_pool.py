@@ -124,6 +124,9 @@ def test_a_terminal_has_a_line_for_each_run_under_way(tmp_path: Path, processes:
         def show_parts(self, parts: list[str]) -> None:
             shown.append((self.running, parts))
 
+        def set_total(self, total: int) -> None:
+            pass
+
     monkeypatch.setattr(pool, "progress", lambda *arguments, **more: nullcontext(Terminal()))
     monkeypatch.setattr(pool, "SECONDS_BETWEEN_STEPS", 0.2)
     Pool(Records(tmp_path / "runs"), Processes(TWO), StopRequest(), lambda line: None).carry_out(runs, "test")
@@ -131,6 +134,35 @@ def test_a_terminal_has_a_line_for_each_run_under_way(tmp_path: Path, processes:
     assert shown[0] == ("2", [f"{name}: reading, or waiting for a fit" for name in (fits, trains)])
     lines = [f"{fits}: fitting the bonus 3,000/9,000, 0:05:43 left", f"{trains}: step 12/60, 0:00:30 left, score 8.9"]
     assert ("2 (1 fitting)", lines) in shown
+
+
+def test_what_has_failed_is_not_counted_as_still_to_be_made(
+    tmp_path: Path, processes: dict[str, str], monkeypatch: pytest.MonkeyPatch
+):
+    runs = planned(tmp_path, "[variants.broken]\n[variants.other]\n")
+    runs[0].folder.mkdir(parents=True)
+    storage.append_jsonl(runs[0].folder / "metrics.jsonl", {"step": 40})  # before it broke
+    processes["broken"] = "import sys; sys.exit(3)"
+    processes["other"] = f"import time; time.sleep(1.5); {DONE}"
+    told: list[tuple[int, int, str]] = []
+
+    class Terminal:
+        def set_total(self, total: int) -> None:
+            self.total = total
+
+        def update(self, step: int, **fields: float | str) -> None:
+            told.append((step, self.total, str(fields.get("failed", "0"))))
+
+        def show_parts(self, parts: list[str]) -> None:
+            pass
+
+    monkeypatch.setattr(pool, "progress", lambda *arguments, **more: nullcontext(Terminal()))
+    monkeypatch.setattr(pool, "SECONDS_BETWEEN_STEPS", 0.2)
+    Pool(Records(tmp_path / "runs"), Processes(TWO), StopRequest(), lambda line: None).carry_out(runs, "test")
+    steps = runs[0].config.training.steps
+    assert told[0] == (40, 2 * steps, "0")
+    assert (40, 40 + steps, "1") in told  # its 40 are made and count; the rest of its steps is not to come
+    assert told[-1] == (40 + steps, 40 + steps, "1")
 
 
 def test_long_times_are_told_in_days():

@@ -60,16 +60,17 @@ class Pool:
         self._together = together
         self._working: list[_Working] = []
         self._kills: Counter[str] = Counter()
+        self._failed = 0
 
     def carry_out(self, runs: Sequence[PlannedRun], title: str, done_steps: int = 0) -> None:
         """`done_steps` were made before, of the runs given here and of others that are shown with them."""
         self._queue = list(runs)
-        total = done_steps + sum(run.config.training.steps for run in runs)
+        self._total = done_steps + sum(run.config.training.steps for run in runs)
         self._steps = done_steps
         with ExitStack() as stack:
             stack.callback(self._end_all)
             start = done_steps + sum(last_step(run.folder) for run in runs)
-            bar = stack.enter_context(progress(title, total, start=start, enabled=self._show))
+            bar = stack.enter_context(progress(title, self._total, start=start, enabled=self._show))
             looked, said = 0.0, [[""]]
             while (self._queue or self._working) and not self._stop.asked:
                 for one in [*self._working]:
@@ -153,6 +154,10 @@ class Pool:
 
     def _fail(self, one: _Working, run: PlannedRun, kind: str, reason: str) -> None:
         self._records.fail(run, kind, reason, one.log)
+        made = last_step(run.folder)
+        self._steps += made
+        self._total -= run.config.training.steps - made  # nobody makes those now
+        self._failed += 1
         self._say(f"failed   {run.name}: {reason}")
 
     def _died(self, one: _Working, ended: Ended) -> None:
@@ -190,7 +195,9 @@ class Pool:
         told = {one.bundle.name: how_far(one.bundle.runs[0], one.log, one.log_start) for one in self._working}
         fitting = sum(said.startswith("fitting") for said in told.values())
         running = f"{len(at_work)} ({fitting} fitting)" if fitting else str(len(at_work))
-        bar.update(steps, running=running, waiting=str(len(self._queue)))
+        bar.set_total(self._total)
+        failed = {"failed": str(self._failed)} if self._failed else {}
+        bar.update(steps, running=running, waiting=str(len(self._queue)), **failed)
         bar.show_parts([f"{name}: {said}" for name, said in told.items()])
 
     def _save_all(self) -> None:
