@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.test_util import check_grads
 
 from tether.networks import MLP, Critics, Dropout, LayerNorm, Layers, Scaler, elu, make_critics, make_mlp, scale_to_bounds
 from tether.policies import Deterministic
@@ -64,6 +65,24 @@ def test_layer_norm():
     norm = LayerNorm(scale=jnp.array([2.0, 3.0]), offset=jnp.array([10.0, 20.0]))
     # (1, 3): mean 2, variance 1 -> (-1, 1). (0, 10): mean 5, variance 25 -> (-1, 1).
     np.testing.assert_allclose(norm(jnp.array([[1.0, 3.0], [0.0, 10.0]])), [[8.0, 23.0], [8.0, 23.0]], rtol=1e-5)
+
+
+def test_the_slopes_of_layer_norm():
+    norm, x = LayerNorm(scale=jnp.array([2.0, 1.0, 1.0]), offset=jnp.zeros(3)), jnp.array([[0.0, 3.0, 6.0], [6.0, 3.0, 0.0]])
+    back = jax.vjp(lambda norm, x: norm(x), norm, x)[1]
+    slopes, along_x = back(jnp.array([[1.0, 0.0, 0.0], [1.0, 0.0, 0.0]]))
+    # (0, 3, 6): mean 3, variance 6 -> u = (-a, 0, a) with a = 3 / sqrt 6, the other row (a, 0, -a): the scale's slopes cancel.
+    # Of x, with g = (2, 0, 0): g - 2/3 + u * 2a/3 = (4/3, -2/3, -2/3) + (-1, 0, 1) = (1/3, -2/3, 1/3), over sqrt 6.
+    one = np.array([1.0, -2.0, 1.0]) / 3 / math.sqrt(6)
+    np.testing.assert_allclose(along_x, [one, one], atol=1e-5)
+    np.testing.assert_allclose(slopes.scale, [0.0, 0.0, 0.0], atol=1e-6)
+    np.testing.assert_allclose(slopes.offset, [2.0, 0.0, 0.0], atol=1e-6)
+
+
+def test_the_slopes_of_layer_norm_are_those_of_small_differences():
+    key_x, key_scale, key_offset = jax.random.split(jax.random.key(0), 3)
+    norm = LayerNorm(scale=jax.random.normal(key_scale, (5,)), offset=jax.random.normal(key_offset, (5,)))
+    check_grads(lambda norm, x: norm(x), (norm, jax.random.normal(key_x, (4, 5))), order=1, modes=["rev"], rtol=1e-2)
 
 
 def test_layer_norm_stands_between_the_first_product_and_its_activation():

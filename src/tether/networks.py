@@ -101,9 +101,41 @@ class LayerNorm(eqx.Module):
     offset: jax.Array
 
     def __call__(self, x: jax.Array) -> jax.Array:
-        centred = x - jnp.mean(x, axis=-1, keepdims=True)
-        variance = jnp.mean(jnp.square(centred), axis=-1, keepdims=True)
-        return centred * jax.lax.rsqrt(variance + 1e-5) * self.scale[None, :] + self.offset[None, :]
+        return _normed(x, self.scale, self.offset)
+
+
+# Means over features, and sums over rows, are products with a column or a row of equal numbers, and the slope is written out:
+# what XLA and JAX make of means by themselves costs a CPU several times as much (docs/speed.md).
+
+
+@jax.custom_vjp
+def _normed(x: jax.Array, scale: jax.Array, offset: jax.Array) -> jax.Array:
+    return _norm_forward(x, scale, offset)[0]
+
+
+def _norm_forward(x: jax.Array, scale: jax.Array, offset: jax.Array) -> tuple[jax.Array, tuple[jax.Array, ...]]:
+    mean = jnp.full((x.shape[1], 1), 1.0 / x.shape[1])
+    centred = x - _exact(x, mean)
+    shrink = jax.lax.rsqrt(_exact(jnp.square(centred), mean) + 1e-5)  # (B, 1)
+    unit = centred * shrink
+    return unit * scale[None, :] + offset[None, :], (unit, shrink, scale)
+
+
+def _norm_backward(kept: tuple[jax.Array, ...], slope: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """With g the slope times the scale: (g - mean g - unit * mean(g * unit)) * shrink, means over features."""
+    unit, shrink, scale = kept
+    along = slope * unit
+    mean, total = scale[:, None] / scale.shape[0], jnp.ones((1, slope.shape[0]))
+    sloped = (slope * scale[None, :] - _exact(slope, mean) - unit * _exact(along, mean)) * shrink
+    return sloped, _exact(total, along)[0], _exact(total, slope)[0]
+
+
+def _exact(one: jax.Array, other: jax.Array) -> jax.Array:
+    """A GPU would take products in fewer digits than it takes sums."""
+    return jnp.matmul(one, other, precision=jax.lax.Precision.HIGHEST)
+
+
+_normed.defvjp(_norm_forward, _norm_backward)
 
 
 def fresh_norm(size: int) -> LayerNorm:
