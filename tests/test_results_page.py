@@ -15,6 +15,7 @@ from tether.runs.reading import Run, find_runs
 
 PROOF = ROOT / "results" / "proof"
 ANCHOR_UNTIL = 20_000
+SEEDS = 3
 # Of a column: the variant of the plan, whose scores, and until which step.
 COLUMNS = {
     "cloning": ("cloning", "last", None),
@@ -22,6 +23,7 @@ COLUMNS = {
     "TD3+BC": ("td3-bc", "last", None),
     "TD3+BC, our settings": ("td3-bc-our-critics", "last", None),
     "IQL": ("iql", "last", None),
+    "TD3-CVAE": ("paper", "last", None),
     "anchor": ("tethered", "last", ANCHOR_UNTIL),
     "`tethered`": ("tethered", "last", None),
     "its last ten": ("tethered", "last_ten", None),
@@ -59,12 +61,22 @@ def shown(tasks: tuple[str, ...], column: str) -> tuple[dict[str, str], str]:
 def spelt(
     tasks: Sequence[str], variant: str, score: str, until: int | None, seeds: Sequence[str] = ()
 ) -> tuple[dict[str, str], str]:
-    runs = [run for task in tasks for run in runs_of(task) if run.path.parent.name == variant]
+    # A variant that has another name on a log has its paper's settings for that log.
+    runs = [run for task in tasks for run in runs_of(task) if run.path.parent.name in (variant, f"{variant}-on-{task}")]
     runs = [run for run in runs if not seeds or run.path.name in seeds]
     scores = collect_scores(group_runs([run.within(until=until) for run in runs]), score)
     (mean,) = interquartile_means(scores).values()
     (number,) = {len(values) for values in scores.by_method.values()}
     return dict(task_lines(scores)[1:]), mean.spell() if number > 1 else f"{mean.value:.1f}"
+
+
+def cell(log: str, column: str) -> str:
+    """As `tether report --statistics` prints it; where seeds are missing, with how many there are."""
+    variant = COLUMNS[column][0]
+    names = (variant, f"{variant}-on-{log}")
+    seeds = sum(run.path.parent.name in names for run in runs_of(log))
+    assert seeds, (log, column)
+    return spelt((log,), *COLUMNS[column])[0][log] + ("" if seeds == SEEDS else f" ({seeds} seeds)" if seeds > 1 else " (1 seed)")
 
 
 def name_of(label: str) -> str:
@@ -80,10 +92,9 @@ def test_the_page_has_the_tables():
 def test_a_column_is_what_the_runs_say(table: int, column: str):
     heading, *lines = TABLES[table]
     logs = [line for line in lines if not line[0].startswith("interquartile mean")]
-    by_task, over_all = shown(tuple(name_of(line[0]) for line in logs), column)
-    place = heading.index(column)
-    assert [line[place] for line in logs] == [by_task[name_of(line[0])] for line in logs]
-    assert [line[place] for line in lines if line not in logs] == [over_all][: len(lines) - len(logs)]
+    place, names = heading.index(column), tuple(name_of(line[0]) for line in logs)
+    assert [line[place] for line in logs] == [cell(name, column) for name in names]
+    assert [line[place] for line in lines if line not in logs] == [shown(names, column)[1] for line in lines if line not in logs]
 
 
 def test_the_long_runs_are_what_their_files_say():
@@ -96,6 +107,11 @@ def test_the_long_runs_are_what_their_files_say():
         assert cells == [spelt((log,), variant, score, None, seeds)[0][log] for variant, score in told]
     shown = {(log, LONG[method][1]) for log, method, *_ in table[1:]}
     assert shown == {(place.parents[1].name, place.name) for _, long in LONG.values() for place in PROOF.glob(f"*/*/{long}")}
+
+
+def test_what_is_told_of_the_last_ten_of_td3_cvae_is_what_the_runs_say():
+    told, ours = (spelt(("hopper-medium",), variant, "last_ten", None)[0]["hopper-medium"] for variant in ("paper", "tethered"))
+    assert f"it has {told} (`tethered` {ours.split()[0]})" in text_of("docs/results.md")
 
 
 def test_what_is_told_of_bounded_values_is_what_the_runs_say():
