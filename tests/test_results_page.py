@@ -23,6 +23,7 @@ COLUMNS = {
     "TD3+BC": ("td3-bc", "last", None),
     "TD3+BC, our settings": ("td3-bc-our-critics", "last", None),
     "IQL": ("iql", "last", None),
+    "ReBRAC": ("rebrac", "last", None),
     "TD3-CVAE": ("paper", "last", None),
     "anchor": ("tethered", "last", ANCHOR_UNTIL),
     "`tethered`": ("tethered", "last", None),
