@@ -8,7 +8,7 @@ cd "$(dirname "$0")/../.."
 cores=$(nproc)  # before the next line, which nproc would heed
 export OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 # The policies of make_dataset.py are products in NumPy, whose last digits are those of OpenBLAS's kernel for the machine: a recording made with
-# another kernel is another one. The runs' logs were made with this; it needs AVX-512, as all the machines had.
+# another kernel is another one. The runs' logs were made with this one, which needs AVX-512.
 export OPENBLAS_CORETYPE=SKYLAKEX
 out=runs/data/proof
 

@@ -105,7 +105,7 @@ class LayerNorm(eqx.Module):
 
 
 # Means over features, and sums over rows, are products with a column or a row of equal numbers, and the slope is written out:
-# what XLA and JAX make of means by themselves costs a CPU several times as much (docs/speed.md).
+# what XLA and JAX make of means by themselves costs a CPU twice as much (docs/speed.md).
 
 
 @jax.custom_vjp
