@@ -42,7 +42,9 @@ def test_a_sweep_says_that_another_has_its_cores_too():
         assert unclaimed() == 3
         assert str(Processes(slots)) == "3 workers of 1 thread each"
     with claimed(2):
-        assert str(Processes(slots)) == "3 workers of 1 thread each; another sweep has 1 of the 3 cores too, so both are slower"
+        assert (
+            str(Processes(slots)) == "3 workers of 1 thread each; a sweep under way has 1 of the 3 cores too, so both are slower"
+        )
 
 
 def test_a_claim_ends_with_its_block():

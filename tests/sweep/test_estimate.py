@@ -7,9 +7,11 @@ from pathlib import Path
 import pytest
 
 from tether import cli
+from tether.cores import claimed
 from tether.sweep import estimate as estimates
 from tether.sweep.estimate import Simulation, Speedometer, cost, estimate, spec_of
 from tether.sweep.head import open_sweep
+from tether.sweep.records import DONE, Known, Records
 from tether.sweep.workers import Slots, share_out
 
 TEXT = """
@@ -48,6 +50,8 @@ def measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     monkeypatch.setattr(estimates, "_measure", measure)
     monkeypatch.setattr(estimates, "_simulate", simulate)
     monkeypatch.setenv("TETHER_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr("tether.cores.available_cores", lambda: [0, 1])
+    monkeypatch.setattr("tether.cores.tempfile.gettempdir", lambda: str(tmp_path))  # so that no real sweep has claimed them
     return calls
 
 
@@ -126,6 +130,29 @@ def test_a_dry_run_shows_runs_fits_and_time_and_writes_no_run(
         "  of it: training 29%, fits 7%, evaluations at most 35%, starting 29%",
     ]
     assert not (tmp_path / "runs").exists()
+
+
+def test_a_dry_run_of_a_sweep_that_is_done_says_so(
+    tmp_path: Path, measured: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    monkeypatch.setattr(Records, "look", lambda *_: Known(DONE, 1000))
+    assert cli.main(["sweep", str(write(tmp_path)), "--dry-run"]) == 0
+    assert capsys.readouterr().out.endswith("time: nothing is left to do\n")
+    assert measured == []
+
+
+def test_speeds_beside_another_sweep_are_told_as_such_and_not_kept(
+    tmp_path: Path, measured: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    sweep = open_sweep(write(tmp_path))
+    told = "a sweep under way has 1 of the 2 cores too: speeds are those beside it, and are not kept\n"
+    with claimed(1):
+        assert estimate(sweep, TWO) is not None
+    assert capsys.readouterr().out.count(told) == 1
+    assert estimate(sweep, TWO, measure=False) is None
+    assert estimate(sweep, TWO) is not None
+    assert told not in capsys.readouterr().out
+    assert estimate(sweep, TWO, measure=False) is not None
 
 
 def test_cores_are_shared_out_one_each_unless_told_otherwise(monkeypatch: pytest.MonkeyPatch):

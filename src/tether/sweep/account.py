@@ -34,7 +34,9 @@ def plan_lines(sweep: Sweep, left: Estimate | None, together: int = 1) -> list[s
         lines.append(
             f"then: {number} final runs, of seeds {', '.join(map(str, plan.final_seeds))} with the settings chosen by then"
         )
-    if left is not None:
+    if left is not None and not left.processes:
+        lines.append("time: nothing is left to do")
+    elif left is not None:
         lines.append(f"time: {time_line(left)}")
         parts = {"training": left.runs, "fits": left.fits, "evaluations at most": left.evaluations, "starting": left.starts}
         lines.append(f"  of it: {', '.join(f'{name} {seconds / left.total:.0%}' for name, seconds in parts.items())}")

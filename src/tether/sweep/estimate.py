@@ -1,7 +1,8 @@
 """How long a sweep will take here, from speeds measured on this machine with as many processes side by side as it will have.
 
 One run of each kind is measured: the same agent and bonus, and products of about the same size. Others of its kind are slower or
-faster by the size of theirs. What was measured is kept in the cache folder, by machine, versions and number of workers.
+faster by the size of theirs. What was measured is kept in the cache folder, by machine, versions and number of workers; but not
+while another sweep has some of the cores.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import platform
 import statistics
 import time
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
@@ -23,6 +24,7 @@ from tether import storage
 from tether.agents import AGENTS
 from tether.bonuses import BONUSES
 from tether.config import RunConfig
+from tether.cores import claimed
 from tether.data import load_dataset
 from tether.environments.making import make_environment
 from tether.environments.tasks import find_task
@@ -94,6 +96,8 @@ class Speedometer:
         name = hashlib.sha256(json.dumps(machine).encode()).hexdigest()[:16]
         self._place = storage.cache_root() / "speeds" / f"{name}.json"
         self._found: dict[str, Any] = storage.read_json(self._place) if self._place.exists() else {}
+        self._shared = slots.shared() if measure else ""
+        self._told = False
 
     def speed(self, config: RunConfig, spec: Spec) -> Speed | None:
         """Of a run. Measured on one of its kind, and made slower or faster by the size of its products."""
@@ -104,6 +108,9 @@ class Speedometer:
         if found is None:
             if not self._measure:
                 return None
+            if self._shared and not self._told:
+                self._told = True
+                self._say(f"{self._shared}: speeds are those beside it, and are not kept")
             self._say(f"measuring the speed of {agent['name']} with {bonus['name']}: {self._slots.workers} at once …")
             found = _measure(agent, bonus, spec, self._slots) | {"update_cost": update, "fit_cost": fit}
             self._keep(kind, found)
@@ -129,7 +136,8 @@ class Speedometer:
 
     def _keep(self, kind: str, found: dict[str, Any]) -> None:
         self._found[kind] = found
-        storage.write_json(self._place, self._found)
+        if not self._shared:
+            storage.write_json(self._place, self._found)
 
 
 def estimate(
@@ -211,7 +219,11 @@ def _measure(agent: dict[str, Any], bonus: dict[str, Any], spec: Spec, slots: Sl
 
     job = {"agent": agent, "bonus": bonus, "spec": spec_to_json(spec), "seconds": SECONDS, "fit": True}
     began = time.perf_counter()
-    with measuring(job, slots.cores) as measure:
+    with ExitStack() as stack:
+        cores = [
+            stack.enter_context(claimed(slots.threads, own)) for own in slots.cores
+        ]  # another sweep may be on the slots' own
+        measure = stack.enter_context(measuring(job, cores))
         start = time.perf_counter() - began
         answers = measure()
     return {name: statistics.mean(answer[name] for answer in answers) for name in answers[0]} | {"start_seconds": start}

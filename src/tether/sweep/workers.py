@@ -31,6 +31,12 @@ class Slots:
         workers, threads = ("" if number == 1 else "s" for number in (self.workers, self.threads))
         return f"{self.workers} worker{workers} of {self.threads} thread{threads} each"
 
+    def shared(self) -> str:
+        """That a sweep under way has some of the cores now; empty where there are enough that it does not have."""
+        cores = len({core for worker in self.cores for core in worker})
+        shared = cores - unclaimed()
+        return f"a sweep under way has {shared} of the {cores} cores too" if shared > 0 else ""
+
 
 def share_out(workers: int | None = None, threads: int | None = None) -> Slots:
     """A worker of one thread for each core, unless told otherwise: a busy core makes the most updates so (docs/speed.md)."""
@@ -112,11 +118,8 @@ class Processes:
         self.slots, self.workers, self.threads, self._wandb = slots, slots.workers, slots.threads, wandb
 
     def __str__(self) -> str:
-        cores = len({core for worker in self.slots.cores for core in worker})
-        shared = cores - unclaimed()
-        return str(self.slots) + (
-            f"; another sweep has {shared} of the {cores} cores too, so both are slower" if shared > 0 else ""
-        )
+        shared = self.slots.shared()
+        return f"{self.slots}; {shared}, so both are slower" if shared else str(self.slots)
 
     def start(self, bundle: Bundle, slot: int, log: Path) -> Worker:
         with ExitStack() as stack, opened(log) as file:
