@@ -15,6 +15,7 @@ def report(
     policy: str | None = None,
     policies: bool = False,
     tasks: bool = False,
+    against: str | None = None,
     since: int | None = None,
     until: int | None = None,
     markdown: bool = False,
@@ -37,6 +38,7 @@ def report(
         tether report runs/hopper runs/halfcheetah --markdown
         tether report runs/hopper --policies --curves hopper.png
         tether report runs/quick --tasks
+        tether report runs/proof-ablation --against whole --since 35000 --score last_ten
         tether report runs/cartpole --values cartpole.png
         tether report runs/long runs/short --until 30000
         tether report runs/hopper --since 25000 --score last_ten --statistics
@@ -49,6 +51,8 @@ def report(
         policy: Whose score: online, target or ema; unpenalised for dqn. Default: each run's own.
         policies: A row for each of the policies.
         tasks: A row for each method and a column for each task, with last / last ten / best in a cell.
+        against: A method, by its name in the table of --tasks. A row for each of the others and a column for each task: in a cell
+            the mean score, how far it is from that method's with the same seeds, and the least and the most of that by seed.
         since: Leave out what came before the evaluation at this step, such as an agent's warm-up: the last ten and the best are
             then of the others.
         until: Leave out what came after the evaluation at this step, to compare runs of different lengths.
@@ -62,8 +66,8 @@ def report(
             performance profiles, with intervals (needs the extra stats). A method is an agent with a bonus, or where one has
             several settings a folder of seeds.
         intervals: Draw those too, into this PNG: every method on every task, with its interval and its seeds.
-        score: Of the statistics and of --latex: last or last_ten, which need no simulator to choose a step, or best, which does.
-            Of the statistics also lowest_of_five, the lowest of the last five evaluations (all, if fewer).
+        score: Of the statistics, of --against and of --latex: last or last_ten, which need no simulator to choose a step, or
+            best, which does. Of the first two also lowest_of_five, the lowest of the last five evaluations (all, if fewer).
         values: Draw what Q-values promised at the start of episodes, beside what those were worth (td3, dqn), into this PNG.
     """
     from rich.console import Console
@@ -78,20 +82,33 @@ def report(
 
     if csv or latex or html is not None:
         pictures = (curves, values, intervals)
-        if policies or tasks or statistics or any(picture is not None for picture in pictures) or (csv and latex):
+        if (
+            policies
+            or tasks
+            or statistics
+            or against is not None
+            or any(picture is not None for picture in pictures)
+            or (csv and latex)
+        ):
             raise TetherError("--csv, --latex and --html are each the whole answer; leave the other ways to show runs out")
         _export(folders, policy, since, until, score, csv, latex, html)
         return
     found = find_runs(folders)
     found = [run.within(since, until) for run in found]
+    if against is not None and (tasks or statistics or intervals is not None):
+        raise TetherError("--against is a table by itself; leave --tasks, --statistics and --intervals out")
     if statistics or intervals is not None:
         _show_statistics(found, folders, score, policy, markdown, intervals)
         _say_window(since, until)
         return
-    if tasks:
+    if tasks or against is not None:
         if policies or curves is not None or values is not None:
-            raise TetherError("--tasks is a table by itself; leave --policies, --curves and --values out")
-        _show_tasks(found, folders, policy, markdown)
+            flag = "--tasks" if tasks else "--against"
+            raise TetherError(f"{flag} is a table by itself; leave --policies, --curves and --values out")
+        if against is not None:
+            _show_against(found, folders, against, score, policy, markdown)
+        else:
+            _show_tasks(found, folders, policy, markdown)
         _say_window(since, until)
         return
     groups = by_folder_name(found)
@@ -192,6 +209,30 @@ def _show_tasks(runs: list[Run], folders: tuple[Path, ...], policy: str | None, 
         print(markdown_lines(lines))
     else:
         Console().print(rich_lines(lines, title="last / last ten / best score; of several seeds, the mean"))
+    print(cost_line(runs, find_sweeps(folders)))
+
+
+def _show_against(
+    runs: list[Run], folders: tuple[Path, ...], against: str, score: str, policy: str | None, markdown: bool
+) -> None:
+    from rich.console import Console
+
+    from tether.errors import TetherError
+    from tether.report.against import against_lines
+    from tether.report.costs import cost_line
+    from tether.report.gathered import find_sweeps, group_runs
+    from tether.report.tables import markdown_lines, rich_lines
+
+    if not runs:
+        raise TetherError(f"no finished run in {', '.join(map(str, folders))}")
+    lines, left_out = against_lines(group_runs(runs), against, score, policy)
+    if markdown:
+        print(markdown_lines(lines))
+    else:
+        title = f"{score.replace('_', ' ')} score, its mean difference from {against} with the same seeds [least, most]"
+        Console().print(rich_lines(lines, title=title))
+    for line in left_out:
+        print(f"left out: {line}")
     print(cost_line(runs, find_sweeps(folders)))
 
 

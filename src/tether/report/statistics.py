@@ -15,13 +15,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tether.errors import TetherError
+from tether.report.by_seed import scores_by_seed, units
 from tether.report.gathered import Group
-from tether.report.tables import COLUMNS, run_row
-from tether.runs.reading import Run
 
 RESAMPLES = 2_000
 THRESHOLDS = 41  # of a profile that is drawn
-LOWEST = "lowest_of_five"  # the lowest of the last five evaluations: what an unlucky step to stop at would have cost
 PACKAGE = "tether report --statistics needs the package rliable; pip install 'tether-rl[stats]' brings it"
 
 
@@ -60,30 +58,13 @@ def collect_scores(groups: Sequence[Group], score: str = "last", policy: str | N
     Methods that have far fewer tasks than others are left out: one that was tried on one task only would else take all other
     tasks out of the comparison.
     """
-    if score not in (*COLUMNS, LOWEST):
-        raise TetherError(f"there is no score {score!r}; there is: {', '.join((*COLUMNS, LOWEST))}")
     kept, left_out = _comparable(groups)
-    found: dict[str, dict[str, dict[int, float]]] = {}
-    units = set()
-    for group in kept:
-        scores = found.setdefault(group.label, {}).setdefault(group.task, {})
-        for run in group.runs:
-            assert run.result is not None
-            value, seed = _score(run, score, policy), int(run.config["seed"])
-            if value is None:
-                raise TetherError(f"run {run.path} was not evaluated, so it has no score")
-            if seed in scores:
-                raise TetherError(
-                    f"{run.path}: another run of {group.label} on {group.task} has seed {seed} too; name folders that hold one "
-                    "setting of a method, such as the final runs of a sweep"
-                )
-            units.add(run.result.get("score_unit"))
-            scores[seed] = value
+    found = scores_by_seed(kept, score, policy)
     every = sorted({task for tasks in found.values() for task in tasks})
     tasks = [task for task in every if all(task in mine for mine in found.values())]
     if not tasks:
         raise TetherError(f"no task has a run of each of {', '.join(found)}; there is nothing to compare")
-    if len(tasks) > 1 and units != {"normalised"}:
+    if len(tasks) > 1 and units(kept) != {"normalised"}:
         raise TetherError("returns of different tasks have no common mean; statistics over several tasks need normalised scores")
     left_out += [f"{task}: not every method has a run on it" for task in every if task not in tasks]
     by_method = {}
@@ -94,13 +75,6 @@ def collect_scores(groups: Sequence[Group], score: str = "last", policy: str | N
             left_out.append(f"{method}: seeds beyond {number} a task, {dropped} in all; some tasks have no more")
         by_method[method] = np.array([[mine[task][seed] for seed in sorted(mine[task])[:number]] for task in tasks]).T
     return Scores(tuple(tasks), by_method, left_out)
-
-
-def _score(run: Run, score: str, policy: str | None) -> float | None:
-    if score == LOWEST:
-        return run.lowest_of_last(5, policy)
-    found = run_row("", run, policy).scores.get(COLUMNS[score])
-    return None if found is None else found.mean
 
 
 def _comparable(groups: Sequence[Group]) -> tuple[list[Group], list[str]]:
