@@ -62,5 +62,7 @@ def test_the_command_prints_it_and_what_it_left_out(runs: Path, capsys: pytest.C
     out = capsys.readouterr().out
     assert "| td3-cvae | 23.3, +3.3 [-1.0, +8.0] (3 seeds) | 48.5, -1.5 |\n" in out
     assert "left out: td3-cvae on mine: seed 7, which bc-none has no run of\n" in out
+    assert cli.main(["report", str(runs), "--against", "bc-none"]) == 0
+    assert "its mean difference from bc-none with the same seeds [least, most]" in " ".join(capsys.readouterr().out.split())
     for other in ("--tasks", "--statistics", "--policies", "--csv"):
         assert cli.main(["report", str(runs), "--against", "bc-none", other]) == 2

@@ -112,10 +112,10 @@ class Shown:
         heading, *rest = self.lines
         widths = self._widths()
         room = max(1, width - 1 - BORDER - sum(widths[column] for column in columns))  # for a line of a label
-        table = Table(title=title, title_justify="left")
-        table.add_column(heading[0], overflow="fold")
+        table = Table(title=escape(title), title_justify="left")
+        table.add_column(escape(heading[0]), overflow="fold")
         for column in columns:
-            table.add_column(heading[column], justify="right", no_wrap=True)
+            table.add_column(escape(heading[column]), justify="right", no_wrap=True)
         for line in rest:
             table.add_row(escape(_folded(line[0], room)), *(escape(line[column]) for column in columns))
         return table
