@@ -22,12 +22,15 @@ def scores(variant: str, log: str) -> dict[str, float]:
 
 
 def cell(variant: str, log: str, seeds: list[str]) -> str:
-    """The mean over the seeds, and how far it is from the whole agent's with the same ones."""
+    """The mean over the seeds, how far it is from the whole agent's with the same ones, and the least and the most of that."""
     found, whole = (scores(name, log) for name in (variant, "whole"))
     assert sorted(found) == seeds, (variant, log)
-    mean = statistics.fmean(found.values())
-    change = mean - statistics.fmean(whole[seed] for seed in seeds)
-    return f"{mean:.1f}" if variant == "whole" else f"{mean:.1f} ({change:+.1f})"
+    mean = f"{statistics.fmean(found.values()):.1f}"
+    if variant == "whole":
+        return mean
+    changes = [found[seed] - whole[seed] for seed in seeds]
+    span = f" [{min(changes):+.1f}, {max(changes):+.1f}]" if len(seeds) > 1 else ""
+    return f"{mean}, {statistics.fmean(changes):+.1f}{span}"
 
 
 def test_every_line_is_what_its_runs_say():
