@@ -17,12 +17,14 @@ from written import write_all, write_run
 from tether import cli
 from tether.config import make_config, to_json
 from tether.report import statistics
+from tether.report.costs import cost_line
 from tether.report.gathered import Group, gather, group_runs
 from tether.report.page.charts import ticks
 from tether.report.page.content import make_page
 from tether.report.page.runs import command
 from tether.runs.reading import Run
 from tether.settings import parse
+from tether.storage import write_json
 
 EMBEDDED = "halfcheetah-mixed-tether"
 RUN = Run(Path("run"), {}, None, None, [], [], [])
@@ -174,7 +176,24 @@ def test_curves_profiles_and_histograms_are_drawn(page: tuple[str, Reader]):
 def test_what_choices_cost_is_told(page: tuple[str, Reader]):
     text, _ = page
     # Eight finished runs of two evaluations of two episodes.
-    assert "choices cost: of the step 0 for last and last ten, 32 for best; of settings 1,200 (proof: by the last score)." in text
+    assert "choices cost: of the step 0 for last and last ten, 32 for best; of settings 1,200 (proof: by the last score)" in text
+
+
+def test_scores_that_settings_were_chosen_by_are_said_to_flatter(tmp_path: Path):
+    """Those of final runs, of seeds that the choice has not seen, do not."""
+    write_run(tmp_path / "search", "mine", "bc-none", 0, 10.0)
+    write_run(tmp_path / "final", "mine", "bc-none", 10, 9.0)
+    plan = {"plan": "quick", "runs": [], "chosen_by": "the last score", "episodes": 4}
+    write_json(tmp_path / "_sweep" / "plan.json", plan)
+    chosen = "of settings 4 (quick: by the last score)"
+    every, final = (gather([folder]) for folder in (tmp_path, tmp_path / "final"))
+    assert cost_line(every.runs, every.sweeps).endswith(
+        f"{chosen}; runs here are among those that settings were chosen by, and flatter what was chosen: compare final ones"
+    )
+    assert cost_line(final.runs, final.sweeps).endswith(chosen)
+    write_json(tmp_path / "_sweep" / "plan.json", plan | {"chosen_by": ""})
+    without = gather([tmp_path])
+    assert cost_line(without.runs, without.sweeps).endswith("of settings 0, as far as is recorded here")
 
 
 def test_one_method_on_one_task_does_not_take_the_others_out_of_the_comparison(tmp_path: Path):

@@ -190,7 +190,8 @@ def _export(
         window = _window(since, until)
         write_page(found, html, f"Runs in {', '.join(map(str, folders))}{window and ', ' + window}", policy, score)
         if not csv and not latex:
-            print(f"{html}: {len(found.runs)} finished runs on {len(found.tasks)} tasks, {len(found.gaps)} missing or failed")
+            on = found.tasks[0] if len(found.tasks) == 1 else f"{len(found.tasks)} tasks"
+            print(f"{html}: {len(found.runs)} finished runs on {on}, {len(found.gaps)} missing or failed")
 
 
 def _show_tasks(runs: list[Run], folders: tuple[Path, ...], policy: str | None, markdown: bool) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from tether.report.gathered import SweepFacts
+from tether.runs import FINAL
 from tether.runs.reading import Run
 
 
@@ -16,7 +18,24 @@ def cost_line(runs: Sequence[Run], sweeps: Sequence[SweepFacts] = ()) -> str:
     step = f"of the step 0 for last and last ten, {looked_at:,} for best"
     online = sum((run.result or {}).get("online", {}).get("environment_steps", 0) for run in runs)
     learnt = f"; {online:,} steps in the environment were learnt from" if online else ""
-    return f"episodes in the environment that choices cost: {step}; of settings {settings}{learnt}"
+    return f"episodes in the environment that choices cost: {step}; of settings {settings}{learnt}{_flattered(runs, sweeps)}"
+
+
+def _flattered(runs: Sequence[Run], sweeps: Sequence[SweepFacts]) -> str:
+    """Whether runs are shown that settings were chosen by: of several the luckiest is taken, and in these runs it is lucky."""
+    looked_at = any(
+        _is_below(run, sweep.folder) and not _is_below(run, sweep.folder / FINAL)
+        for sweep in sweeps
+        if sweep.chosen_by
+        for run in runs
+    )
+    if not looked_at:
+        return ""
+    return "; runs here are among those that settings were chosen by, and flatter what was chosen: compare final ones"
+
+
+def _is_below(run: Run, folder: Path) -> bool:
+    return run.path.resolve().is_relative_to(folder.resolve())
 
 
 def _any_policy(run: Run) -> str | None:

@@ -15,3 +15,4 @@ identity.py says whether a folder is of the run that is asked for; reading.py re
 
 RESULT_VERSION = 1  # of result.json
 SWEEP_FOLDER = "_sweep"  # beside the runs of a sweep: its logs, why runs failed, and plan.json, which lists them all
+FINAL = "final"  # beside it: runs with the settings that the sweep has chosen, of seeds that the choice has not seen

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from tether.errors import TetherError, did_you_mean
+from tether.runs import FINAL
 from tether.sweep.expansion import Data, PlannedRun, make_run, methods
 from tether.sweep.plan import Choice, Plan
 from tether.sweep.records import DIVERGED, DONE, Known
@@ -105,7 +106,7 @@ def final_runs(plan: Plan, datasets: Iterable[Data], winners: list[Winner]) -> l
             for variant in plan.variants:
                 for agent, bonus in methods(plan, variant):
                     if by_place.get((f"{agent}-{bonus}", data.name)) == variant.name:
-                        found.append(make_run(plan, data, agent, bonus, variant, seed, plan.out / "final"))
+                        found.append(make_run(plan, data, agent, bonus, variant, seed, plan.out / FINAL))
     return found
 
 
