@@ -341,7 +341,7 @@ def test_rays_own_cores_of_this_machine_and_ctrl_c(pendulum_file: Path, tmp_path
         head.wait(timeout=PATIENCE)
     out = said.read_text()
     assert head.returncode == 130, out
-    assert "to do by Ray with room for 1 workers of 1 thread each\n" in out
+    assert "to do by Ray with room for 1 worker of 1 thread each\n" in out
     assert "interrupted: the run under way saves its state; the same command goes on from there\n" in out
     wait_for(lambda: not workers_in(tmp_path))
     assert last_step(folder) == int(storage.read_tensors(folder / "checkpoint.safetensors")[1]["step"])

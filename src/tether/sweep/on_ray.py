@@ -170,7 +170,8 @@ class OnRay:
     def __str__(self) -> str:
         share = f" and {self._gpus:g} GPUs" if self._gpus else ""
         threads = f"{self.threads} thread{'s' * (self.threads != 1)}"
-        return f"Ray with room for {self.workers} workers of {threads}{share} each"
+        workers = f"{self.workers} worker{'s' * (self.workers != 1)}"
+        return f"Ray with room for {workers} of {threads}{share} each"
 
     @property
     def workers(self) -> int:
