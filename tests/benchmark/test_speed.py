@@ -11,7 +11,7 @@ from tether.agents import AGENTS
 from tether.agents.dqn import DQN
 from tether.agents.td3 import TD3
 from tether.benchmark import speed
-from tether.bonuses import NoBonus
+from tether.bonuses import BONUSES, NoBonus
 from tether.bonuses.cvae import CVAE
 
 
@@ -55,6 +55,15 @@ def test_every_agent_is_measured_and_td3_as_the_default_preset_has_it():
     label, agent, bonus = first
     assert (label, agent.normalise_q, bonus.components) == ("td3, density, preset tether", True, 5)
     assert ("td3, cvae", TD3(), CVAE()) in others
+
+
+def test_every_bonus_is_measured_and_the_default_agents_as_that_has_it():
+    (label, bonus), *others = reversed(speed.bonuses_to_measure().items())
+    assert (label, bonus.components, bonus.lean_to_best, bonus.steps) == ("density of tethered", 5, 6.0, 60_000)
+    assert {name for name, _ in others} == BONUSES.keys() - {"none"}
+    assert dict(others)["density"].components == 1
+    # Eight of the registry, of which the two that count have no fit, and the default agent's.
+    assert speed.number_of_bonus_measurements() == 8 + 6 + 2
 
 
 def test_who_chooses_is_measured_on_choices():

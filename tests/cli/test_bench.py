@@ -29,7 +29,9 @@ def test_one_run_measures_everything(tmp_path: Path, monkeypatch: pytest.MonkeyP
         ("TD3-CVAE", 300),
         ("TD3, no bonus", 300),
         *((f"fit of {name}", 300) for name, kind in BONUSES.items() if kind().steps),
+        ("fit of density of tethered", 300),
         *((f"bonus of {name}, pairs", 400) for name in BONUSES if name != "none"),
+        ("bonus of density of tethered, pairs", 400),
         ("TD3, no bonus, 1e2 rows", 100),
         ("TD3, no bonus, 3e2 rows", 300),
     ]
@@ -62,6 +64,17 @@ def test_what_was_measured_is_kept_where_the_rest_is_stopped(tmp_path: Path, mon
     monkeypatch.setattr(speed, "measure_agents", stopped)
     assert cli.main(["bench", "--agents", "--out", str(tmp_path / "agents.json")]) == 130
     assert [found["name"] for found in json.loads((tmp_path / "agents.json").read_text())["measurements"]] == ["first"]
+
+
+def test_one_thing_is_measured_at_a_time(capsys: pytest.CaptureFixture[str]):
+    assert cli.main(["bench", "--agents", "--seeds-together", "2", "--serving"]) == 2
+    assert capsys.readouterr().err.startswith("error: --agents, --seeds-together and --serving measure different things;")
+
+
+def test_bonuses_are_measured_alone(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    monkeypatch.setattr(speed, "measure_bonuses", lambda *_: iter([speed.Measurement("fit", 1.0, 1.0, 1.0, 1.0, 1.0, 1.0)]))
+    assert cli.main(["bench", "--bonuses"]) == 0
+    assert [found["name"] for found in json.loads(capsys.readouterr().out)["measurements"]] == ["fit"]
 
 
 @pytest.mark.parametrize("arguments", [["--steps", "3"], ["--steps", "0"], ["--repetitions", "0"]])

@@ -22,6 +22,7 @@ from tether.bonuses.cvae import CVAE
 from tether.config import make_config
 from tether.data.columns import with_blank_columns
 from tether.runs.result import versions
+from tether.settings import to_named
 from tether.training.fit import bonus_of_rows
 from tether.training.loop import Learner, agent_epoch, epoch, fresh_state, learn, run_keys
 from tether.training.sources import Rows
@@ -54,8 +55,13 @@ class Measurement:
 
 
 def number_of_measurements(row_counts: tuple[int, ...]) -> int:
-    fitted = sum(kind().steps > 0 for kind in BONUSES.values())
-    return 2 + fitted + (len(BONUSES) - 1) + len(row_counts)
+    return 2 + number_of_bonus_measurements() + len(row_counts)
+
+
+def number_of_bonus_measurements() -> int:
+    """A fit, where there is one, and scores."""
+    bonuses = bonuses_to_measure().values()
+    return sum(bonus.steps > 0 for bonus in bonuses) + len(bonuses)
 
 
 def measure_all(steps: int, repetitions: int, row_counts: tuple[int, ...] = ROW_COUNTS) -> Iterator[Measurement]:
@@ -63,18 +69,30 @@ def measure_all(steps: int, repetitions: int, row_counts: tuple[int, ...] = ROW_
     data = random_transitions(ROWS)
     yield measure_agent("TD3-CVAE", TD3(), CVAE(), data, steps, repetitions)
     yield measure_agent("TD3, no bonus", TD3(), NoBonus(), data, steps, repetitions)
-    for name, kind in BONUSES.items():
-        bonus = kind()
-        if bonus.steps:
-            yield measure_fit(f"fit of {name}", bonus, data, steps, repetitions)
-    for name, kind in BONUSES.items():
-        if name != NO_BONUS:
-            yield measure_novelty(f"bonus of {name}, pairs", kind(), data, PAIRS)
+    yield from measure_bonuses(steps, repetitions)
     for rows in row_counts:
         del data
         gc.collect()
         data = random_transitions(rows)
         yield measure_agent(f"TD3, no bonus, {rows:.0e} rows".replace("e+0", "e"), TD3(), NoBonus(), data, steps, repetitions)
+
+
+def measure_bonuses(steps: int, repetitions: int) -> Iterator[Measurement]:
+    """The fits of all, then their scores."""
+    data, bonuses = random_transitions(ROWS), bonuses_to_measure()
+    for label, bonus in bonuses.items():
+        if bonus.steps:
+            yield measure_fit(f"fit of {label}", bonus, data, steps, repetitions)
+    for label, bonus in bonuses.items():
+        yield measure_novelty(f"bonus of {label}, pairs", bonus, data, PAIRS)
+
+
+def bonuses_to_measure() -> dict[str, Bonus]:
+    """Every bonus with its own settings, and the default agent's as that has it."""
+    found = {name: kind() for name, kind in BONUSES.items() if name != NO_BONUS}
+    preset = make_config("")
+    agent, bonus = (to_named(part, kinds)["name"] for part, kinds in ((preset.agent, AGENTS), (preset.bonus, BONUSES)))
+    return {**found, f"{bonus} of {agent}": preset.bonus}
 
 
 def measure_agents(steps: int, repetitions: int) -> Iterator[Measurement]:

@@ -17,6 +17,7 @@ def bench(
     larger_than_memory: bool = False,
     memory_share: float = 0.3,
     agents: bool = False,
+    bonuses: bool = False,
     side_by_side: bool = False,
     seeds_together: int | None = None,
     acting: bool = False,
@@ -33,6 +34,7 @@ def bench(
         tether bench --out benchmarks/results/mine.json
         tether bench --most-rows 1000000 --repetitions 3
         tether bench --agents --out benchmarks/results/mine-agents.json
+        tether bench --bonuses --out benchmarks/results/mine-bonuses.json
         tether bench --larger-than-memory --out benchmarks/results/mine-on-disk.json
         tether bench --side-by-side --out benchmarks/results/mine-side-by-side.json
         tether bench --seeds-together 4 --out benchmarks/results/mine-seeds.json
@@ -44,6 +46,7 @@ def bench(
         repetitions: How many; the fastest counts and all are kept in the JSON.
         most_rows: The largest dataset to measure; 10,000,000 rows take 2 GB of memory, and twice that while they are made.
         agents: Measure every agent instead, with its own settings and its usual bonus.
+        bonuses: Measure the bonuses alone: the fit of each, and a million pairs scored by it.
         larger_than_memory: Measure rows on disk instead: MOST_ROWS of them, in a process limited to less memory than they take,
             against rows in memory. Takes 4 GB in the temporary folder (TMPDIR), and 6 GB of memory for the other side.
         memory_share: Of the size of the rows, what the limited process may have beyond what JAX takes.
@@ -54,6 +57,17 @@ def bench(
         serving: Measure `tether serve` instead: 1, 16 and 64 clients on this machine in turns, 1,000 requests each.
         out: Write the JSON here too.
     """
+    _refuse_several(
+        {
+            "--larger-than-memory": larger_than_memory,
+            "--agents": agents,
+            "--bonuses": bonuses,
+            "--side-by-side": side_by_side,
+            "--seeds-together": seeds_together is not None,
+            "--acting": acting,
+            "--serving": serving,
+        }
+    )
     if seeds_together is not None:
         _bench_seeds(seeds_together, repetitions, out)
         return
@@ -79,8 +93,12 @@ def bench(
         raise TetherError(f"--steps is {steps} and --repetitions {repetitions}; steps must be even and both at least 1")
     row_counts = tuple(rows for rows in speed.ROW_COUNTS if rows <= most_rows)
     found = []
-    total = len(speed.agents_to_measure()) if agents else speed.number_of_measurements(row_counts)
-    measurements = speed.measure_agents(steps, repetitions) if agents else speed.measure_all(steps, repetitions, row_counts)
+    if agents:
+        total, measurements = len(speed.agents_to_measure()), speed.measure_agents(steps, repetitions)
+    elif bonuses:
+        total, measurements = speed.number_of_bonus_measurements(), speed.measure_bonuses(steps, repetitions)
+    else:
+        total, measurements = speed.number_of_measurements(row_counts), speed.measure_all(steps, repetitions, row_counts)
     with progress("measuring", total, unit="measurements") as bar:
         for measurement in measurements:
             found.append(measurement)
@@ -106,6 +124,14 @@ def bench(
         lines.append([m.name, *numbers, f"{m.share_of_limit:.0%}", *busy, f"{m.compile_seconds:.1f}"])
     sizes = f"{speed.SPEC.observation_size} observations, {speed.SPEC.action_size} actions"
     _show(lines, f"{sizes}; steps are gradient steps, or pairs")
+
+
+def _refuse_several(wanted: dict[str, bool]) -> None:
+    from tether.errors import TetherError
+
+    given = [flag for flag, is_given in wanted.items() if is_given]
+    if len(given) > 1:
+        raise TetherError(f"{', '.join(given[:-1])} and {given[-1]} measure different things; give one of them")
 
 
 def _bench_rows_on_disk(rows: int, turns: int, share: float, out: Path | None) -> None:
