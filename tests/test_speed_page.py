@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from pages import ROOT, tables_of
 
+from tether.benchmark.speed import bonuses_to_measure
 from tether.storage import read_json
 
 
@@ -43,3 +44,17 @@ def test_every_agent_that_was_measured_has_a_line():
 def test_the_baselines_page_has_the_same_steps_a_second(line: list[str]):
     name = line[0].replace("`", "")
     assert line[-1] == f"{MEASURED[CALLED.get(name, name)]['steps_per_busy_second']:,.0f}"
+
+
+def test_the_table_of_bonuses_is_what_was_measured():
+    facts = read_json(ROOT / "benchmarks/results/2026-11-19-one-core-zen5-bonuses.json")["measurements"]
+    rates = {fact["name"]: fact["steps_per_busy_second"] for fact in facts}
+    (table,) = [table for table in tables_of("docs/speed.md") if table[0][0] == "bonus"]
+    told = []
+    for name, bonus in bonuses_to_measure().items():
+        fit = ["", "", ""]
+        if bonus.steps:
+            rate = rates[f"fit of {name}"]
+            fit = [f"{bonus.steps:,}", f"{rate:,.0f}", f"{bonus.steps / rate:,.0f}"]
+        told.append([name, *fit, f"{rates[f'bonus of {name}, pairs']:,.0f}"])
+    assert table[1:] == told
