@@ -90,3 +90,18 @@ def test_only_the_data_of_what_is_asked_for_must_be_there(
     assert cli.main(["sweep", str(plan), "--only", "hopper-medium-replay"]) == 2
     assert f"{tmp_path}/hopper-medium-replay.hdf5: no such file" in capsys.readouterr().err
     assert not (tmp_path / "runs").exists()
+
+
+def test_finished_runs_do_not_need_their_data(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    command = ["sweep", str(write(tmp_path)), "--only", "hopper-medium-replay", "cloning"]
+    runs = tmp_path / "runs" / "hopper-medium-replay" / "bc-none" / "cloning"
+    for seed in (0, 1):
+        assert cli.main(command) == 2  # while one of them is still to be made
+        assert f"{tmp_path}/hopper-medium-replay.hdf5: no such file" in capsys.readouterr().err
+        (runs / f"s{seed}").mkdir(parents=True)
+        (runs / f"s{seed}" / "result.json").write_text("{}")
+    assert cli.main(command) == 0
+    said, done = capsys.readouterr().out.splitlines()
+    left = "its runs are left as they are; whether they were of this data was not compared"
+    assert said == f"hopper-medium-replay: {left}: {tmp_path}/hopper-medium-replay.hdf5: no such file"
+    assert done.startswith("plan: the 2 runs asked for, of 10, are done")

@@ -46,7 +46,8 @@ def sweep(
         out: The folder of the runs, in place of the plan's.
         retry: Try again what has diverged, too. It will again, unless the version or the number of threads is another.
         only: Make the runs that have each of these words in their names: a dataset, AGENT-BONUS, a variant, a seed as s0; * is
-            for any letters. Of words with commas between them one will do. Data of other runs need not be there.
+            for any letters. Of words with commas between them one will do. Data of other runs, and of finished ones, need not be
+            there.
         backend: processes on this machine, or ray, which needs the extra of that name. Default: ray where --address is given.
         address: Of a Ray cluster: auto for the one that this machine belongs to, or HOST:PORT. docs/scale.md says what all its
             machines must share.

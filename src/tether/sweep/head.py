@@ -64,12 +64,15 @@ def carry_out(
 ) -> Sweep:
     """Make every run that is asked for and missing, then the final ones. A run that diverged is left, unless `retry`.
 
-    Up to `together` runs that differ in their seeds alone are one program.
+    Up to `together` runs that differ in their seeds alone are one program. Only what is still to be made needs its data.
     """
     missing = [data for data in sweep.asked.datasets if data.missing]
-    if missing:
-        more = f" (and {len(missing) - 1} more datasets)" if len(missing) > 1 else ""
-        raise TetherError(f"{sweep.plan.path}: {missing[0].missing}{more}")
+    needed = [data for data in missing if _is_needed(data, sweep.asked, retry)]
+    if needed:
+        more = f" (and {len(needed) - 1} more datasets)" if len(needed) > 1 else ""
+        raise TetherError(f"{sweep.plan.path}: {needed[0].missing}{more}")
+    for data in missing:
+        say(f"{data.name}: its runs are left as they are; whether they were of this data was not compared: {data.missing}")
     with storage.exclusive(sweep.records.folder), stop_on_interrupt() as stop:
         tried: set[str] = set()
         notes = _notes(sweep, retry)
@@ -102,6 +105,10 @@ def _notes(sweep: Sweep, retry: bool) -> list[str]:
         for note in run.notes if is_to_do(sweep.known[run.name], retry) else ():
             found.setdefault(note, {})[run.data.name] = None
     return [f"{', '.join(names)}: {note}" for note, names in found.items()]
+
+
+def _is_needed(data: Data, sweep: Sweep, retry: bool) -> bool:
+    return any(run.data is data and is_to_do(sweep.known[run.name], retry) for run in sweep.runs)
 
 
 def anything_to_do(sweep: Sweep, retry: bool) -> bool:
