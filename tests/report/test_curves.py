@@ -33,6 +33,7 @@ def test_scores_bonuses_and_values_are_drawn_as_measured(make_run: MakeRun):
     curve, limit = values.lines
     assert np.asarray(curve.get_xydata()).tolist() == [[1000, 10], [2000, 20]]
     np.testing.assert_allclose(np.asarray(limit.get_ydata(), float), 100.0)  # 1 / (1 - 0.99)
+    assert values.texts[0].get_text().endswith("= 0.99")  # runs of two discounts have two limits
 
 
 def test_the_datas_own_return_is_a_line(make_run: MakeRun):

@@ -133,11 +133,11 @@ def _draw_values(axes: Axes, runs: Sequence[Run], colours: Sequence[str]) -> Non
         axes.plot(steps, values, color=colour)
         largest = max([largest, *np.abs(values[np.isfinite(values)])])
     discounts = {run.config.get("agent", {}).get("discount") for run in runs} - {None, 1.0}
-    limits = sorted(1.0 / (1.0 - discount) for discount in discounts)
-    for limit in limits:
+    limits = {1.0 / (1.0 - discount): discount for discount in sorted(discounts)}
+    for limit, discount in limits.items():
         axes.axhline(limit, color=GREY, linestyle="-.", linewidth=1.2)
         axes.annotate(
-            r"$1/(1-\gamma)$",
+            rf"$1/(1-\gamma)$, $\gamma$ = {discount:g}",
             (0.0, limit),
             xycoords=("axes fraction", "data"),
             xytext=(5, -4),
@@ -145,8 +145,8 @@ def _draw_values(axes: Axes, runs: Sequence[Run], colours: Sequence[str]) -> Non
             va="top",
             color=GREY,
         )
-    if limits and largest > DIVERGED * limits[-1]:
-        break_axis(axes, limits[-1], largest)
+    if limits and largest > DIVERGED * max(limits):
+        break_axis(axes, max(limits), largest)
 
 
 def break_axis(axes: Axes, limit: float, largest: float) -> None:
