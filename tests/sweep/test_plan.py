@@ -288,7 +288,7 @@ BAD = {
     "[choose]\n[final]\nseeds = [0]": r"final.seeds has 0, which the choice has seen; fresh ones are not among \[0\]",
     'datasets = ["nowhere.hdf5"]': r"datasets\[0\]: .*nowhere.hdf5",
     f'datasets = ["{EMBEDDED}", "hoper-medium-v2"]': r"datasets\[1\]: no dataset named 'hoper-medium-v2'; did you mean",
-    "datasets = []": r"datasets is \[\]; it takes",
+    "datasets = []": r"datasets is \[\]; it takes a list of names in quotes, such as \[\"hopper-medium-v2\", \"mine.hdf5\"\]",
     "datasets = [": "is not valid TOML",
 }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import math
 import random
 import re
@@ -98,7 +99,8 @@ class _Table:
         return value
 
     def texts(self, key: str, default: tuple[str, ...] = ()) -> tuple[str, ...]:
-        return self._list(key, default, str, 'names in quotes, such as ["td3", "bc"]')
+        such = {"datasets": ("hopper-medium-v2", "mine.hdf5"), "bonuses": ("density", "cvae")}.get(key, ("td3", "bc"))
+        return self._list(key, default, str, f"names in quotes, such as {json.dumps(such)}")
 
     def seeds(self, key: str, default: tuple[int, ...] = ()) -> tuple[int, ...]:
         found = self._list(key, default, int, "whole numbers from 0 on, such as [0, 1, 2]")
