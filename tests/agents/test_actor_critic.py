@@ -64,3 +64,15 @@ def test_smoothing_noise_is_clipped_in_half_action_ranges():
 )
 def test_what_a_state_can_be_worth(rewards, expected):
     np.testing.assert_allclose(losses.possible_worths(jnp.array(rewards), 0.9), expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize(("waits", "expected"), [(True, [0.0, 0.0]), (False, [3.0, 4.0])])
+def test_an_actor_that_waits_has_a_gradient_of_zero_and_the_metrics_of_its_loss(waits, expected):
+    def loss(actor, critics, batch, key):
+        value = jnp.sum(actor["weight"] * critics)
+        return value + batch, {"actor/loss": value}
+
+    given = {"weight": jnp.array([1.0, 2.0])}, jnp.array([3.0, 4.0]), 5.0, jax.random.key(0)
+    gradient, metrics = losses.gradient_unless(jnp.asarray(waits), loss, *given)
+    np.testing.assert_array_equal(gradient["weight"], expected)
+    np.testing.assert_allclose(metrics["actor/loss"], 1 * 3 + 2 * 4)

@@ -63,8 +63,8 @@ def test_it_acts_at_the_anchor_and_a_bounded_step_from_there(std, reach, longest
     np.testing.assert_allclose(policy(COLUMN), np.full((2, 1), expected), rtol=1e-6)
 
 
-def loss_of(agent: Agent, share: float, warm: bool = True) -> tuple[float, dict[str, jax.Array]]:
-    loss, metrics = actor_loss(agent, anchored(0.5), jnp.asarray(warm), always(share), CRITICS, BATCH, jax.random.key(0))
+def loss_of(agent: Agent, share: float) -> tuple[float, dict[str, jax.Array]]:
+    loss, metrics = actor_loss(agent, anchored(0.5), always(share), CRITICS, BATCH, jax.random.key(0))
     return float(loss), metrics
 
 
@@ -89,11 +89,6 @@ def test_bounded_values_are_those_of_the_log():
     assert initial_state(small(Agent, bound_values=False), rows=rows).possible is None
 
 
-def test_nothing_but_the_bonus_counts_before_the_critics_are_warm():
-    agent = Agent(reach=1.0, longest=1.0, bonus_weight_actor=0.4, actor_noise=0.0)
-    assert loss_of(agent, 0.5, warm=False)[0] == pytest.approx(0.4 * 0.125)
-
-
 def test_noise_spreads_where_q_is_seen_and_costs_nothing():
     agent = Agent(reach=1.0, longest=1.0, bonus_weight_actor=0.4, actor_noise=1.0)
     still = Agent(reach=1.0, longest=1.0, bonus_weight_actor=0.4, actor_noise=0.0)
@@ -111,6 +106,17 @@ def test_it_starts_at_the_anchor_and_stays_there_while_it_warms_up():
     for state in (first, trained):
         for policy in agent.policies(state, penalty()).values():
             np.testing.assert_allclose(act(policy, observation), anchor, atol=1e-6)
+
+
+def test_it_leaves_the_anchor_with_the_first_update_after_the_warm_up():
+    agent = small(Agent, actor_period=2, warm_up_steps=6)  # the first three updates
+    state, rows = initial_state(agent), jax.tree.map(lambda column: column.reshape(2, -1, *column.shape[1:]), bandit())
+    moved = []
+    for number in range(5):
+        state, metrics = agent.update(state, rows, jax.random.key(number), penalty())
+        moved.append(bool(jnp.any(state.actor.weights[-1])))
+        assert float(metrics["actor/q"]) != 0.0  # which is told from the start
+    assert moved == [False, False, False, True, True]
 
 
 def test_it_goes_as_far_as_q_pays_for_and_no_farther_than_it_may():

@@ -10,6 +10,7 @@ Actor and targets move once an update, after all critic steps of it, unless the 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple, TypeAlias
 
 import jax
@@ -88,10 +89,12 @@ def update(
     next_cost: NextCost,
     acting: Acting = itself,
     targets_each_step: bool = False,
+    waits: jax.Array | None = None,
 ) -> tuple[ActorCriticState, Metrics]:
     """A step of the critics for each batch, then one of the actor on the last of them.
 
-    With `targets_each_step` the target critics move with every critic step; without, with the actor, as TD3 has it.
+    With `targets_each_step` the target critics move with every critic step; without, with the actor, as TD3 has it. While it
+    `waits`, the actor steps along a gradient of zero, and none is computed.
     """
     key_target, key_actor = jax.random.split(key)
     steps = agent.batch_shape[0]
@@ -113,7 +116,8 @@ def update(
             critic_metrics.append((loss, jnp.mean(values[0])))
         target_critics = mix(target_critics, critics, agent.target_mix)
 
-    gradient, actor_metrics = jax.grad(actor_loss, has_aux=True)(state.actor, critics, batch_number(batches, -1), key_actor)
+    slope = jax.grad(actor_loss, has_aux=True) if waits is None else partial(gradient_unless, waits, actor_loss)
+    gradient, actor_metrics = slope(state.actor, critics, batch_number(batches, -1), key_actor)
     actor, actor_optimiser = agent.optimiser.step(state.actor, gradient, state.actor_optimiser, agent.learning_rate_actor)
 
     state = state._replace(
@@ -132,6 +136,22 @@ def update(
         **{name: jnp.mean(jnp.stack([of[name] for of in told])) for name in told[0]},
         **actor_metrics,
     }
+
+
+def gradient_unless(
+    waits: jax.Array, loss: ActorLoss, actor: Any, critics: Critics, batch: Batch, key: Key
+) -> tuple[Any, Metrics]:
+    """The loss's gradient and metrics. While the actor `waits` the gradient is zero, and costs nothing."""
+    # The key goes in as numbers: under a vmap, JAX's check for keys used twice takes both branches for uses of it.
+    kind = jax.random.key_impl(key)
+
+    def told(actor: Any, numbers: jax.Array) -> tuple[jax.Array, Metrics]:
+        return loss(actor, critics, batch, jax.random.wrap_key_data(numbers, impl=kind))
+
+    def no_gradient(actor: Any, numbers: jax.Array) -> tuple[Any, Metrics]:
+        return jax.tree.map(jnp.zeros_like, actor), told(actor, numbers)[1]
+
+    return jax.lax.cond(waits, no_gradient, jax.grad(told, has_aux=True), actor, jax.random.key_data(key))
 
 
 def policies(agent: ActorCritic, state: ActorCriticState, penalty: Penalty) -> dict[str, Any]:

@@ -84,13 +84,13 @@ class Tethered:
         )
 
     def update(self, state: ActorCriticState, batches: Batch, key: Key, penalty: Penalty) -> tuple[ActorCriticState, Metrics]:
-        done = self.actor_period * steps_made(state.actor_optimiser)
-        loss = partial(actor_loss, self, penalty, done >= self.warm_up_steps)
+        loss = partial(actor_loss, self, penalty)
+        waits = self.actor_period * steps_made(state.actor_optimiser) < self.warm_up_steps
 
         def acting(step: MLP, rows: Batch) -> tethered.Tethered:
             return acting_of(self, anchors_of(penalty, rows, "next_"), step)
 
-        return actor_critic.update(self, state, batches, key, loss, no_cost, acting)
+        return actor_critic.update(self, state, batches, key, loss, no_cost, acting, waits=waits)
 
     def known(self, penalty: Any, observation: jax.Array) -> dict[str, jax.Array]:
         """The anchors stand still, so they are computed once for every row of the log."""
@@ -129,16 +129,15 @@ def at_rest(network: MLP) -> MLP:
 
 
 def actor_loss(
-    agent: Tethered, penalty: Penalty, warm: jax.Array, step: MLP, critics: Critics, batch: Batch, key: Key
+    agent: Tethered, penalty: Penalty, step: MLP, critics: Critics, batch: Batch, key: Key
 ) -> tuple[jax.Array, Metrics]:
-    """Before it is `warm`, nothing pulls at the policy, which is at rest."""
     policy = acting_of(agent, anchors_of(penalty, batch), step)
     mean, room = policy.room(batch.observation)
     share = step(batch.observation)
     noise = agent.actor_noise * jnp.clip(jax.random.normal(key, share.shape), -2.0, 2.0)
     value = jnp.mean(critics(batch.observation, policy.bounded(mean + room * (share + noise))), axis=0)
     bonus = 0.5 * jnp.sum(jnp.square(agent.reach * share), axis=-1)
-    loss = -jnp.mean(jnp.where(warm, unit_size(value), 0.0) - agent.bonus_weight_actor * bonus)
+    loss = -jnp.mean(unit_size(value) - agent.bonus_weight_actor * bonus)
     return loss, {
         "actor/loss": loss,
         "actor/q": jnp.mean(value),
