@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import hashlib
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
 from tether.config import TrainingConfig
 from tether.data.rewards import RewardScale
-from tether.evaluation.rollout import Evaluator, discounted_returns, visited_returns
+from tether.evaluation.rollout import EpisodeResults, Evaluator, discounted_returns, visited_returns
 from tether.policies import act
 from tether.progress import Bar
 from tether.runs import checkpoint
@@ -72,7 +75,10 @@ class Stopping:
 
 @dataclass(frozen=True)
 class Evaluations:
-    """Every policy of the agent, in the same episodes, where an evaluation is due and has not been made."""
+    """Every policy of the agent, in the same episodes, where an evaluation is due and has not been made.
+
+    What was just evaluated is not again: while `tethered` warms up its policies are one, and stay the same.
+    """
 
     lesson: AnyLesson
     evaluator: Evaluator
@@ -81,6 +87,7 @@ class Evaluations:
     every: int
     scale: RewardScale
     shown: str  # the policy whose score is shown
+    latest: dict[bytes, EpisodeResults] = field(default_factory=dict)  # by what the policy consists of
 
     def __call__(self, epoch: Epoch) -> None:
         due = epoch.step and (epoch.step % self.every == 0 or epoch.step >= self.lesson.steps)
@@ -88,7 +95,14 @@ class Evaluations:
             return
         agent = self.lesson.agent
         policies = agent.policies(epoch.state, self.lesson.penalty)
-        results = {name: self.evaluator(lambda seen, policy=policy: act(policy, seen)) for name, policy in policies.items()}  # type: ignore[misc]
+        results: dict[str, EpisodeResults] = {}
+        found: dict[bytes, EpisodeResults] = {}
+        for name, policy in policies.items():
+            key = digest(policy)
+            known = found.get(key) or self.latest.get(key)
+            results[name] = found[key] = known or self.evaluator(lambda seen, policy=policy: act(policy, seen))  # type: ignore[misc]
+        self.latest.clear()
+        self.latest.update(found)
         promises = {}
         for name, policy in policies.items():
             values = value_of(agent, epoch.state, policy, results[name].starts)
@@ -97,6 +111,16 @@ class Evaluations:
             promises[name] = Promise(None if values is None else np.asarray(values), worth, visited)
         self.log.evaluation(epoch.step, results, promises)
         self.bar.update(epoch.step, score=float(self.log.scores(results[self.shown].returns).mean()))
+
+
+def digest(policy: Any) -> bytes:
+    """The same for policies that are the same: of one kind, with the same numbers."""
+    arrays, kind = jax.tree.flatten(policy)
+    content = hashlib.sha256(str(kind).encode())
+    for array in map(np.asarray, arrays):
+        content.update(f"{array.dtype}{array.shape}".encode())
+        content.update(array.tobytes())
+    return content.digest()
 
 
 class EpochClock:
