@@ -20,7 +20,7 @@ import jax.numpy as jnp
 from against_others import ROWS, measure
 
 from tether.agents import AGENTS, critic_steps, with_known
-from tether.benchmark.speed import SPEC, random_transitions, surroundings
+from tether.benchmark.speed import SPEC, awake, random_transitions, surroundings
 from tether.bonuses import BONUSES, FrozenBonus
 from tether.data.columns import with_blank_columns
 from tether.networks import LayerNorm
@@ -41,7 +41,7 @@ NORMS: dict[str, Any] = {"ours": LayerNorm.__call__, "by means": by_means, "none
 
 
 def turn_of(name: str, norm: Any, data: Batch) -> Callable[[], None]:
-    agent = AGENTS[name]()
+    agent = awake(AGENTS[name]())
     bonus = BONUSES[agent.traits.usual_bonus]()
     key_init, key = run_keys(0)
     penalty = FrozenBonus(bonus, bonus.frozen(bonus.init(key_init, Problem(SPEC, data))), SPEC)

@@ -25,6 +25,8 @@ def test_a_product_is_a_multiplication_and_an_addition_for_each_term():
     assert flops.of(jax.jit(lambda: left @ right)) == 2 * 2 * 3 * 5
     assert flops.of(lambda: jax.lax.scan(lambda carry, _: (carry @ jnp.eye(3), None), left, length=7)[0]) == 7 * 2 * 2 * 3 * 3
     assert flops.of(lambda: jnp.tanh(left) + left) == 0
+    either = lambda one: jax.lax.cond(one, lambda: left @ right, lambda: left @ jnp.eye(3) @ right)  # noqa: E731
+    assert flops.of(either, True) == 2 * 2 * 3 * 3 + 2 * 2 * 3 * 5  # the dearer of two
 
 
 def test_a_step_of_td3_without_a_bonus():

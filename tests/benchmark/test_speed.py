@@ -10,6 +10,7 @@ import pytest
 from tether.agents import AGENTS
 from tether.agents.dqn import DQN
 from tether.agents.td3 import TD3
+from tether.agents.tethered import Tethered
 from tether.benchmark import speed
 from tether.bonuses import BONUSES, NoBonus
 from tether.bonuses.cvae import CVAE
@@ -55,6 +56,11 @@ def test_every_agent_is_measured_and_td3_as_the_default_preset_has_it():
     label, agent, bonus = first
     assert (label, agent.normalise_q, bonus.components) == ("td3, density, preset tether", True, 5)
     assert ("td3, cvae", TD3(), CVAE()) in others
+
+
+def test_speed_is_that_of_steps_in_which_the_actor_learns():
+    assert speed.awake(Tethered()) == Tethered(warm_up_steps=0) != Tethered()
+    assert speed.awake(TD3()) == TD3()
 
 
 def test_every_bonus_is_measured_and_the_default_agents_as_that_has_it():

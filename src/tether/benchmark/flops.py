@@ -84,7 +84,9 @@ def _count(jaxpr: Any) -> int:
             left = equation.invars[0].aval.shape
             # A multiplication and an addition for each entry of the result and each term of its sum.
             total += 2 * math.prod(equation.outvars[0].aval.shape) * math.prod(left[axis] for axis in contracted)
-        total += equation.params.get("length", 1) * sum(map(_count, _inner(equation.params.values())))
+        costs = map(_count, _inner(equation.params.values()))
+        # Of the branches of a condition one is run: the dearest, but for an actor that waits.
+        total += max(costs) if equation.primitive.name == "cond" else equation.params.get("length", 1) * sum(costs)
     return total
 
 

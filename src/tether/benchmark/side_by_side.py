@@ -150,7 +150,7 @@ def _serve(job: dict[str, Any]) -> None:
 
     from tether.agents import AGENTS, critic_steps, with_known
     from tether.benchmark import flops
-    from tether.benchmark.speed import SPEC
+    from tether.benchmark.speed import SPEC, awake
     from tether.bonuses import BONUSES, FrozenBonus
     from tether.data.columns import with_blank_columns
     from tether.settings import from_named
@@ -159,7 +159,7 @@ def _serve(job: dict[str, Any]) -> None:
     from tether.training.together import Together
     from tether.types import Problem, discrete_spec, spec_from_json
 
-    agent, bonus = from_named(job["agent"], AGENTS, "agent"), from_named(job["bonus"], BONUSES, "bonus")
+    agent, bonus = awake(from_named(job["agent"], AGENTS, "agent")), from_named(job["bonus"], BONUSES, "bonus")
     continuous = "continuous" in agent.traits.actions
     spec = spec_from_json(job["spec"]) if "spec" in job else SPEC if continuous else discrete_spec(SPEC.observation_size, 6)
     rows = Rows(with_blank_columns(_random_rows(spec), agent.traits.columns))
