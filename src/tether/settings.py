@@ -37,7 +37,7 @@ class Limits:
         """What it must be, where it is not."""
         if self.low <= number < self.high or (number == self.high and not self.below):
             return None
-        if self.high == math.inf or (self.low == 0 and number < 0):
+        if self.high == math.inf or (number < self.low and not self.below) or (self.low == 0 and number < 0):
             return "must not be negative" if self.low == 0 else f"must be at least {self.low:g}"
         return f"must be at least {self.low:g} and below {self.high:.10g}" if self.below else f"must be at most {self.high:g}"
 
@@ -48,6 +48,7 @@ Seed: TypeAlias = Annotated[int, Limits(0, 2**32, below=True)]  # JAX takes 32 b
 Amount: TypeAlias = Annotated[float, Limits(0)]  # weights, rates and noise
 Positive: TypeAlias = Annotated[float, Limits(1e-6)]  # what is divided by
 Share: TypeAlias = Annotated[float, Limits(0, 1)]
+ShareAboveZero: TypeAlias = Annotated[float, Limits(1e-3, 1)]
 ShareBelowOne: TypeAlias = Annotated[float, Limits(0, 1, below=True)]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -10,6 +11,7 @@ import numpy as np
 from problems import ROWS, as_dataset, bowl_state, constant_reward, linear_behaviour, linear_policy, small, train
 
 from tether import BC
+from tether.agents.bc import best_rows
 from tether.policies import act
 from tether.training.lesson import Lesson
 
@@ -37,6 +39,25 @@ def test_of_a_share_only_the_best_episodes_are_cloned():
         *_, last = lesson.epochs(lesson.fresh(), 0, 1_000)
         action = act(last.state.target_actor, jnp.asarray(dataset.transitions.observation))
         np.testing.assert_allclose(np.mean(action, axis=0), expected[0], atol=0.1)
+
+
+def test_of_a_share_as_many_rows_are_cloned_as_of_a_whole_log():
+    """Of 6 rows drawn, the three of episodes with rank 0 and 0.1 count, of which the batch takes two; then there is one alone."""
+
+    class Drawn(NamedTuple):
+        action: jax.Array
+        episode_rank: jax.Array
+
+    drawn = Drawn(jnp.arange(6.0), jnp.array([0.5, 0.1, 0.2, 0.0, 0.1, 0.9]))
+    batch, weight = best_rows(drawn, 0.2, 2)
+    np.testing.assert_allclose(batch.action, [1.0, 3.0])
+    np.testing.assert_allclose(weight, [1.0, 1.0])
+    batch, weight = best_rows(drawn, 0.05, 2)
+    assert batch.action[0] == 3.0
+    np.testing.assert_allclose(weight, [2.0, 0.0])
+    _, weight = best_rows(drawn._replace(episode_rank=jnp.ones(6)), 0.05, 2)
+    np.testing.assert_allclose(weight, [0.0, 0.0])  # a step without any of them learns nothing
+    assert BC(best_share=0.1).batch_shape == (1, 2_560)
 
 
 def test_neither_rewards_nor_a_bonus_steer_it():

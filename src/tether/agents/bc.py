@@ -6,8 +6,9 @@ The policy `target` is a slow average of the weights: nothing trains on it, and 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple, TypeAlias
+from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -20,7 +21,7 @@ from tether.networks import Layers, make_network, observation_scaler
 from tether.optimisation import ADAM, Optimiser, copy_of, mix
 from tether.policies.deterministic import Deterministic, make_deterministic
 from tether.policies.greedy import Greedy
-from tether.settings import Amount, Share, Size
+from tether.settings import Amount, Share, ShareAboveZero, Size
 from tether.types import Batch, Key, Metrics, Penalty, Problem
 
 Cloner: TypeAlias = Deterministic | Greedy
@@ -48,8 +49,8 @@ class BC:
     gone: ClassVar[tuple[str, ...]] = ("ema_mix", "ema_actor")  # of earlier versions: a setting, a part of the state
     discount: ClassVar[float] = 0.99  # it has no values; its episodes are weighed as those of agents that have
 
-    best_share: Share = 1.0  # of the episodes, by return: only these are cloned; 0.1 is 10%-BC
-    batch_size: Size = 256
+    best_share: ShareAboveZero = 1.0  # of the episodes, by return: only these are cloned; 0.1 is 10%-BC
+    batch_size: Size = 256  # rows that are cloned at a step
     hidden_sizes: tuple[Size, ...] = (256, 256)  # tanh after the first, elu after the others
     layer_norm: bool = False
     learning_rate: Amount = 3e-4
@@ -59,17 +60,17 @@ class BC:
 
     @property
     def batch_shape(self) -> tuple[int, ...]:
-        return 1, self.batch_size
+        # Drawn from all episodes: so many that about `batch_size` of them are of the best.
+        return 1, math.ceil(self.batch_size / self.best_share)
 
     def init(self, key: Key, problem: Problem) -> BCState:
         actor = make_cloner(self, key, problem)
         return BCState(actor, copy_of(actor), self.optimiser.start(actor, self.learning_rate, problem.steps))
 
     def update(self, state: BCState, batches: Batch, key: Key, penalty: Penalty) -> tuple[BCState, Metrics]:
-        batch = batch_number(batches, 0)
-        # Weights of mean 1, so that a batch with few rows of the best episodes makes no smaller step.
-        best = (batch.episode_rank < self.best_share).astype(jnp.float32)
-        weight = None if self.best_share >= 1.0 else best / jnp.maximum(jnp.mean(best), 1.0 / self.batch_size)
+        batch, weight = batch_number(batches, 0), None
+        if self.best_share < 1.0:
+            batch, weight = best_rows(batch, self.best_share, self.batch_size)
         (loss, action), gradient = jax.value_and_grad(cloning_loss, has_aux=True)(
             state.actor, batch.observation, batch.action, weight
         )
@@ -93,6 +94,18 @@ def make_cloner(agent: BC, key: Key, problem: Problem) -> Cloner:
     if spec.discrete:
         return Greedy(make_network(key, spec, 0, layers, spec.action_size))
     return make_deterministic(key, spec, layers)
+
+
+def best_rows(batch: Any, best_share: float, count: int) -> tuple[Any, jax.Array]:
+    """The first `count` rows of the best episodes, and what each of them weighs, of mean 1.
+
+    Where the batch has fewer of those, the rest weighs nothing.
+    """
+    best = batch.episode_rank < best_share
+    (numbers,) = jnp.nonzero(best, size=count, fill_value=0)
+    found = jnp.minimum(jnp.sum(best), count)
+    weight = jnp.where(jnp.arange(count) < found, count / jnp.maximum(found, 1), 0.0)
+    return jax.tree.map(lambda column: column[numbers], batch), weight
 
 
 def cloning_loss(
