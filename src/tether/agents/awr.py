@@ -7,7 +7,10 @@
 Returns and weights are those of the V at the last refresh, over the whole log at once, as in the authors' code. At a time limit V
 of what comes next stands for the rest.
 Differs from the authors' code: Adam in place of SGD with momentum; an update is one step of V and one of the actor, where they
-take 200 of V and then 1,000 of the actor; the std is learned.
+take 200 of V, then compute the advantages, then take 1,000 of the actor, so that weights here are by a V of up to 1,000 steps
+before (in the first 1,000 by one that has learnt nothing); V learns the returns as they are, theirs scaled by 1 - discount; the
+mean stays within the bounds by tanh, theirs is linear with a loss for leaving them; the std is learned, theirs a constant of each
+task, as are its rates.
 """
 
 from __future__ import annotations
