@@ -187,7 +187,7 @@ def test_the_proof_has_its_rows_seeds_and_lengths():
     long = ("long", "td3-bc-long", "td3-bc-our-critics-long")
     assert counts == dict.fromkeys((*long, "tethered-bounded", "td3-bc-our-critics-bounded"), 2 * 3)
     lengths = {(run.variant, run.config.training.steps) for run in runs}
-    assert {("tethered", 60_000), ("cloning", 20_000), ("best-tenth", 20_000)} | {(name, 300_000) for name in long} <= lengths
+    assert {("tethered", 60_000), ("cloning", 20_000), ("best-tenth", 60_000)} | {(name, 300_000) for name in long} <= lengths
     assert [run.config.seed for run in runs] == sorted(run.config.seed for run in runs)  # one seed of all, then the next
     assert {setting(run, "agent.best_share") for run in runs if run.variant == "best-tenth"} == {0.1}
     assert all(run.config.bonus.seed == run.config.seed for run in runs if run.bonus != "none")  # each seed has its own fit
