@@ -228,10 +228,10 @@ def test_so_does_the_one_of_the_paper_s_settings():
     runs = proof("paper-ablation.toml")
     assert {run.method for run in runs} == {"td3-cvae"}
     assert Counter(run.variant for run in runs) == dict.fromkeys({run.variant for run in runs}, 3 * 3)
-    assert len({run.variant for run in runs}) == 10
+    assert len({run.variant for run in runs}) == 11
     for variant in read_plan(PLANS / "paper-ablation.toml").variants:
-        # Q in another unit needs the weight in that unit.
-        assert len(variant.settings) == {"paper": 0, "normalised-q": 2}.get(variant.name, 1)
+        # Q in another unit needs the weight in that unit; a bound of several draws is a bound.
+        assert len(variant.settings) == {"paper": 0, "normalised-q": 2, "importance-weighted-bound": 2}.get(variant.name, 1)
 
 
 def test_a_variant_has_a_preset_datasets_and_seeds_of_its_own(tmp_path: Path):
