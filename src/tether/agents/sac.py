@@ -5,8 +5,9 @@
 
 alpha tunes itself towards an entropy of -1 for each action, of actions in their own bounds. With `--bonus rnd-film` this is
 SAC-RND (Nikulin et al. 2023), whose sizes the defaults are: three hidden layers, layer norm in the critics, batches of 1,024,
-rates of 1e-3. Its weights are chosen by dataset; ours are not, and have no claim. Differs from its code: there the actor steps
-before the critics, its log-std is at least -5, and its last layer and all biases start elsewhere.
+rates of 1e-3. It has one weight for actor and critics, chosen by dataset; ours are not, and have no claim. Differs from its code:
+there the actor steps before the critics, its log-std is at least -5, its last layer and all biases start elsewhere, and the loss
+of the temperature is in alpha, not in its logarithm.
 """
 
 from __future__ import annotations
