@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
-from dataclasses import fields, make_dataclass
+from dataclasses import fields, make_dataclass, replace
 from functools import cache, partial
 from typing import Any
 
@@ -17,6 +17,7 @@ from problems import (
     ROWS,
     SPEC,
     SPECS,
+    UPDATES,
     bandit,
     bowl_state,
     constant_reward,
@@ -30,7 +31,7 @@ from problems import (
     with_one_setting_changed,
 )
 
-from tether.agents import AGENTS, critic_steps
+from tether.agents import AGENTS, critic_steps, refresh_period
 from tether.data.columns import COLUMNS
 from tether.policies import PARTS, act, describe, rebuilt
 from tether.settings import from_named, to_named
@@ -245,6 +246,28 @@ def test_a_steeper_penalty_moves_the_action_away_as_far_as_it_should(name):
         state, _ = train(agent, bandit(), bowl_state(steepness=steepness, centre=centre), epochs=12)
         action = act(agent.policies(state, penalty())["online"], observation)
         assert np.mean(np.abs(np.asarray(action) - best), axis=0).max() < 0.15
+
+
+@pytest.mark.parametrize("name", agents_with("bonus_weight_actor"))
+def test_a_heavier_bonus_moves_the_action_away_from_where_it_is_large(name):
+    """It is a bowl's, so the action goes to the centre. `tethered` pays for steps from its anchor, which is the centre here."""
+    centre = np.array([-0.9, 3.4])
+    agent, given = small(AGENTS[name], **ONE_LAYER), penalty(bowl_state(steepness=1.0, centre=centre))
+    rows, state = rows_for(agent, bandit()), initial_state(agent)
+    drawn = jax.random.randint(jax.random.key(1), (UPDATES, *agent.batch_shape), 0, ROWS)
+
+    @jax.jit  # once for all weights
+    def distance(weight: jax.Array) -> jax.Array:
+        weighed, start = replace(agent, bonus_weight_actor=weight), state
+        if refresh_period(agent):
+            start = weighed.refresh(start, rows)
+        step = jnp.zeros((), jnp.int32)
+        after, _ = epoch.__wrapped__(weighed, start, rows, drawn, jax.random.key(2), step, agent.batch_shape[0], (given,))
+        action = weighed.policies(after, given)["online"](rows.observation)
+        return jnp.mean(jnp.sum(jnp.square(action - centre[None]), axis=1))
+
+    none, heavy = (float(distance(jnp.asarray(weight))) for weight in (0.0, 5.0))
+    assert heavy < 0.5 * none
 
 
 @every_agent_with_noise
