@@ -1,6 +1,7 @@
-"""Tiny logs with known answers that every agent of the registry must solve, each by its own way of keeping to the data.
+"""Tiny logs with known answers that every agent for continuous actions must solve, each by its own way of keeping to the data.
 
-All have as many rows, and actions in [-1, 1], so that an agent is compiled once for all of them.
+Not all of them stitch: see NOT_STITCHING. All logs have as many rows, and actions in [-1, 1], so that an agent is compiled once
+for all of them. At the end are the same problems as choices, for the two agents that choose.
 """
 
 from __future__ import annotations
@@ -43,6 +44,7 @@ HOLDING = {
     "rebrac": {"cloning_weight_actor": 0.5, "cloning_weight_critic": 0.5},
     "spot": {"bonus_weight_actor": 3.0},
     "sac": {"bonus_weight_actor": 5.0},
+    "dqn": {"bonus_weight": 0.3},
 }
 # SAC's usual bonus is a random network's, whose errors at four places are chance: here they would decide which way to go.
 BONUS = {name: agent.traits.usual_bonus for name, agent in AGENTS.items()} | {"sac": "cvae"}
@@ -153,3 +155,68 @@ def test_every_agent_solves_them(name: str) -> None:
 def test_an_unseen_action_does_tempt_where_nothing_holds():
     free = tether.train(some(tether.TD3, TINY), tempting(), steps=1_000, epoch_steps=500)
     assert free(np.zeros((1, 1), np.float32))[0, 0] > 0.9
+
+
+# The same as choices of three.
+
+
+def chosen(name: str, place: np.ndarray, choice: np.ndarray, reward: np.ndarray, **columns: Any) -> tether.Dataset:
+    """One step, unless the columns say otherwise."""
+    observation = np.asarray(place, float).reshape(ROWS, 1)
+    columns = {"terminated": np.ones(ROWS)} | columns
+    return tether.dataset(observations=observation, actions=choice, rewards=reward, choices=3, name=name, **columns)
+
+
+def tempting_choice() -> tether.Dataset:
+    """One step. 0 costs 7 and 1 costs 10. Nobody has tried 2: a Q that learns of the others alone leaves it near 0."""
+    random = np.random.default_rng(4)
+    choice = random.integers(2, size=ROWS)
+    return chosen("tempting-choice", random.normal(size=ROWS), choice, -7.0 - 3.0 * choice)
+
+
+def indifferent_choice() -> tether.Dataset:
+    """0 and 1 pay the same, for ever. Nobody has tried 2."""
+    random = np.random.default_rng(5)
+    following = {"next_observations": random.normal(size=(ROWS, 1)), "terminated": np.zeros(ROWS), "episode_ends": [ROWS]}
+    return chosen("indifferent-choice", random.normal(size=ROWS), random.integers(2, size=ROWS), np.ones(ROWS), **following)
+
+
+def rare_expert() -> tether.Dataset:
+    """One step. A tenth is by an expert, who takes 2 and gets 10; the others take 0, or seldom 1, and get nothing."""
+    random = np.random.default_rng(6)
+    expert = np.arange(ROWS) % 10 == 0
+    choice = np.where(expert, 2, (random.uniform(size=ROWS) < 0.3).astype(int))
+    return chosen("rare-expert", random.normal(size=ROWS), choice, 10.0 * expert)
+
+
+def stitching_choice() -> tether.Dataset:
+    """That of `stitching`: 0 is left or down, 1 is right or up. Nobody has tried 2."""
+    log = stitching().transitions
+    following = {"next_observations": log.next_observation, "terminated": log.terminated}
+    return chosen("stitching-choice", log.observation, (log.action[:, 0] > 0).astype(int), log.reward, **following)
+
+
+def choice_of(name: str, log: tether.Dataset, bonus: Any = None, **settings: float) -> int:
+    """What the agent chooses at 0."""
+    agent = some(AGENTS[name], TINY | HOLDING.get(name, {}) | settings)
+    return int(tether.train(agent, log, bonus, steps=1_000, epoch_steps=500)(np.zeros((1, 1), np.float32))[0])
+
+
+@pytest.mark.filterwarnings("ignore:every reward of indifferent")
+def test_dqn_solves_them_as_choices_where_a_bonus_holds_it():
+    """Its density: 0.3 for each nat, and rewards are of size 1."""
+    logs = [tempting_choice(), indifferent_choice(), rare_expert(), stitching_choice()]
+    tempted, indifferent, expert, stitched = (
+        choice_of("dqn", log, tether.fit(some(BONUSES["density"], FIT), log, cache=False)) for log in logs
+    )
+    assert (tempted, expert, stitched) == (0, 2, 1)
+    assert indifferent in (0, 1)
+    assert choice_of("dqn", logs[0]) == 2  # without a bonus: what nobody has tried
+
+
+@pytest.mark.filterwarnings("ignore:every reward of indifferent")
+def test_bc_clones_choices():
+    assert {choice_of("bc", log) for log in (tempting_choice(), indifferent_choice())} <= {0, 1}
+    # The best tenth is the expert's. The best three tenths give up at 0: it cannot stitch.
+    assert choice_of("bc", rare_expert(), best_share=0.1) == 2
+    assert choice_of("bc", stitching_choice(), best_share=0.3) == 0
