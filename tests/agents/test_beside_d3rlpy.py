@@ -2,12 +2,14 @@
 
 d3rlpy 2.8 asks for a Gymnasium older than ours, so no extra of ours can name it. In an environment of its own:
 `pip install torch d3rlpy pytest`, then our requirements but for Gymnasium, then `PYTHONPATH=src pytest -m slow` and this file.
-Noise is drawn by d3rlpy and handed to us. Where a definition differs, the agent's page says how.
+What one side draws at random is handed to the other. Where a definition differs, the agent's page says how.
 """
 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import jax
@@ -15,10 +17,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from tether.agents import actor_critic, bcq, bear, cql, iql, td3_bc
+from tether.agents import actor_critic, bear, iql, td3_bc
+from tether.agents.bcq import BCQ
+from tether.agents.cql import CQL
 from tether.agents.weighted_cloning import Clone, advantage_weight, weighted_cloning_loss
-from tether.networks import MLP
-from tether.policies.best_of_samples import perturbed
+from tether.bonuses import FrozenBonus
+from tether.bonuses.cvae import CVAE, CVAENetworks, elbo_loss
+from tether.networks import MLP, Critics
 from tether.policies.deterministic import Deterministic
 from tether.policies.gaussian import SquashedGaussian
 from tether.types import Batch, Problem, Spec
@@ -54,6 +59,7 @@ def columns() -> Batch:
 
 
 BATCH = Batch(*map(jnp.asarray, columns()))
+BATCHES = jax.tree.map(lambda column: column[None], BATCH)
 
 
 def theirs(torch: Any) -> Any:
@@ -68,13 +74,22 @@ def theirs(torch: Any) -> Any:
 
 
 def made(d3rlpy: Any, name: str, **settings: Any) -> Any:
-    """d3rlpy's implementation of an algorithm, with networks of our size."""
+    """d3rlpy's implementation of an algorithm, with networks of our size. Targets are not the networks that they follow."""
+    d3rlpy.seed(0)
     sizes = d3rlpy.models.VectorEncoderFactory(list(SIZES))
     encoders = {f"{part}_encoder_factory": sizes for part in ("actor", "critic", "value", "imitator")}
     kind = getattr(d3rlpy.algos, f"{name}Config")
     known = {key: value for key, value in encoders.items() if key in kind.__dataclass_fields__}
     algorithm = kind(**known, **settings).create(device="cpu:0")
     algorithm.create_impl((OBSERVATIONS,), ACTIONS)
+    modules = algorithm.impl._modules
+    for part in ("targ_q_funcs", "targ_policy"):
+        for parameter in getattr(modules, part).parameters() if hasattr(modules, part) else ():
+            parameter.data += 0.1 * parameter.data.clone().normal_()
+    batch = theirs(pytest.importorskip("torch"))
+    for critic in (*modules.q_funcs, *modules.targ_q_funcs):  # of one mean each: neither of two is the smaller one everywhere
+        *_, last = critic.parameters()
+        last.data -= critic(batch.observations, batch.actions).q_value.mean().item()
     return algorithm.impl
 
 
@@ -87,19 +102,25 @@ def copied(module: Any, last: str = "none", heads: int = 1) -> MLP:
     return MLP(tuple(map(jnp.asarray, weights)), tuple(map(jnp.asarray, biases)), None, ("relu",) * len(body) + (last,))
 
 
-def critics_of(functions: Any) -> Any:
-    from tether.networks import Critics
-
+def critics_of(functions: Any) -> Critics:
     return Critics(tuple(copied(one) for one in functions))
 
 
 def assert_gradient(found: MLP, module: Any, heads: int = 1) -> None:
+    """Of all weights and biases; what is a ten-thousandth of the largest of them counts as zero."""
     linear = [part for part in module.modules() if type(part).__name__ == "Linear"]
     body, tail = linear[: len(linear) - heads], linear[len(linear) - heads :]
     weights = [part.weight.grad.numpy().T for part in body] + [np.concatenate([t.weight.grad.numpy().T for t in tail], 1)]
-    for ours, other in zip(found.weights, weights, strict=True):
+    biases = [part.bias.grad.numpy() for part in body] + [np.concatenate([t.bias.grad.numpy() for t in tail])]
+    largest = max(np.abs(other).max() for other in weights)
+    for ours, other in zip((*found.weights, *found.biases), (*weights, *biases), strict=True):
         assert np.abs(other).max() > 0
-        np.testing.assert_allclose(ours, other, **CLOSE)
+        np.testing.assert_allclose(ours, other, rtol=1e-4, atol=1e-4 * largest)
+
+
+def assert_gradients(found: Critics, functions: Any) -> None:
+    for ours, other in zip(found.each, functions, strict=True):
+        assert_gradient(ours, other)
 
 
 def deterministic(module: Any) -> Deterministic:
@@ -114,6 +135,74 @@ def none(observation: jax.Array, action: jax.Array, key: Any) -> jax.Array:
     return jnp.zeros(action.shape[0])
 
 
+class Kept:
+    """In the place of an optimiser: keeps the gradients that it is given, and moves nothing."""
+
+    def __init__(self) -> None:
+        self.gradients: list[Any] = []
+
+    def start(self, parameters: Any, learning_rate: float, steps: int = 1) -> tuple[()]:
+        return ()
+
+    def step(self, parameters: Any, gradient: Any, state: Any, learning_rate: float) -> tuple[Any, Any]:
+        self.gradients.append(gradient)
+        return parameters, state
+
+
+def updated(agent: Any, state: Any, penalty: Any, monkeypatch: Any) -> tuple[list[Any], dict[str, float], list[np.ndarray]]:
+    """Of a whole update of ours: each gradient in its order, the metrics, and all that was drawn."""
+    drawn: list[np.ndarray] = []
+
+    def watched(draw: Any) -> Any:
+        def watching(*given: Any) -> jax.Array:
+            found = draw(*given)
+            jax.debug.callback(lambda numbers: drawn.append(np.array(numbers)), found)  # under a vmap, for each of its rows
+            return found
+
+        return watching
+
+    keeping = replace(agent, optimiser=Kept())
+    with monkeypatch.context() as patch:
+        for name in ("normal", "uniform"):
+            patch.setattr(jax.random, name, watched(getattr(jax.random, name)))
+        _, metrics = keeping.update(state, BATCHES, jax.random.key(3), penalty)
+        jax.effects_barrier()
+    return keeping.optimiser.gradients, {name: float(value) for name, value in metrics.items()}, drawn
+
+
+def hand_out(torch: Any, monkeypatch: Any, noise: Sequence[np.ndarray]) -> None:
+    """To d3rlpy, in this order, wherever it would draw from a normal distribution."""
+    coming = iter([torch.from_numpy(np.ascontiguousarray(numbers)) for numbers in noise])
+
+    def standard(*shape: Any, device: Any = None) -> Any:
+        numbers = next(coming)
+        assert tuple(numbers.shape) == tuple(shape[0] if isinstance(shape[0], tuple) else shape)
+        return numbers
+
+    def normal(self: Any, shape: Any = ()) -> Any:
+        return self.loc + self.scale * standard(tuple(shape) + tuple(self.loc.shape))
+
+    monkeypatch.setattr(torch, "randn", standard)
+    monkeypatch.setattr(torch.distributions.Normal, "rsample", normal)
+
+
+def slopes_of(monkeypatch: Any, optimiser: Any, parameter: Any) -> list[float]:
+    """What this optimiser of d3rlpy's steps along, in place of its steps."""
+    found: list[float] = []
+    monkeypatch.setattr(optimiser, "step", lambda *given: found.append(next(parameter.parameters()).grad.item()))
+    return found
+
+
+def generator_of(modules: Any, monkeypatch: Any) -> FrozenBonus:
+    """d3rlpy's as our CVAE. Its decoder squashes where it is told not to, and the other way round; here it does as it is told."""
+    kind = type(modules.vae_decoder)
+    decode = kind.forward
+    monkeypatch.setattr(kind, "forward", lambda self, x, latent, with_squash: decode(self, x, latent, not with_squash))
+    encoder, decoder = copied(modules.vae_encoder, heads=2), copied(modules.vae_decoder, "tanh")
+    networks = CVAENetworks(encoder, decoder, SPEC.action_low, SPEC.action_high)
+    return FrozenBonus(CVAE(hidden_sizes=SIZES, latent_size=0, kl_weight=0.5), networks, SPEC)
+
+
 def test_td3_bc(torch, d3rlpy):
     impl = made(d3rlpy, "TD3PlusBC", target_smoothing_sigma=1e-9, gamma=0.9)
     agent = td3_bc.TD3BC(hidden_sizes=SIZES, target_noise=0.0, discount=0.9, normalise_observations=False)
@@ -122,15 +211,13 @@ def test_td3_bc(torch, d3rlpy):
 
     state = agent.init(jax.random.key(0), Problem(SPEC, BATCH))
     state = state._replace(target_actor=deterministic(modules.targ_policy), target_critics=critics_of(modules.targ_q_funcs))
-    batches = jax.tree.map(lambda column: column[None], BATCH)
     no_cost = lambda *given: (jnp.zeros(ROWS), {})  # noqa: E731
-    target, _ = actor_critic.critic_targets(agent, state, batches, jax.random.key(1), no_cost)
+    target, _ = actor_critic.critic_targets(agent, state, BATCHES, jax.random.key(1), no_cost)
     loss = impl.compute_critic_loss(batch, impl.compute_target(batch)).critic_loss
     loss.backward()
     (ours, _), gradient = jax.value_and_grad(actor_critic.critic_loss, has_aux=True)(critics, BATCH, target[0])
     np.testing.assert_allclose(ours, loss.item(), **CLOSE)
-    for number in range(2):
-        assert_gradient(gradient.each[number], modules.q_funcs[number])
+    assert_gradients(gradient, modules.q_funcs)
 
     loss = impl.compute_actor_loss(batch, modules.policy(batch.observations)).actor_loss
     loss.backward()
@@ -161,7 +248,7 @@ def test_iql(torch, d3rlpy):
     loss = impl.compute_critic_loss(batch, impl.compute_target(batch)).q_loss
     loss.backward()
     np.testing.assert_allclose(ours, loss.item(), **CLOSE)
-    assert_gradient(gradient.each[1], modules.q_funcs[1])
+    assert_gradients(gradient, modules.q_funcs)
 
     action = modules.policy(batch.observations)
     loss = impl.compute_actor_loss(batch, action).actor_loss
@@ -173,85 +260,106 @@ def test_iql(torch, d3rlpy):
     assert_gradient(gradient.mean.network, modules.policy)
 
 
-def test_cql(torch, d3rlpy, monkeypatch):
-    impl = made(d3rlpy, "CQL", n_action_samples=4, conservative_weight=5.0, alpha_threshold=0.0, gamma=0.9)
+@pytest.mark.parametrize(("gap_target", "multiplier"), [(0.0, 1.0), (2.0, 3.0)])
+def test_cql(torch, d3rlpy, monkeypatch, gap_target, multiplier):
+    learnt = {"alpha_learning_rate": 1e-4 if gap_target else 0.0, "initial_alpha": multiplier, "alpha_threshold": gap_target}
+    # With max_q_backup the target takes drawn next actions, the best of them; here all are one.
+    impl = made(d3rlpy, "CQL", n_action_samples=4, conservative_weight=5.0, gamma=0.9, max_q_backup=True, **learnt)
+    agent = CQL(sampled_actions=4, conservative_weight=5.0, gap_target=gap_target, hidden_sizes=SIZES, discount=0.9)
     modules, batch = impl._modules, theirs(torch)
-    critics, actor = critics_of(modules.q_funcs), squashed(modules.policy)
-    pushed: list[Any] = []
-    forward = type(impl._q_func_forwarder).compute_expected_q
+    state = agent.init(jax.random.key(0), Problem(SPEC, BATCH))
+    networks = {"actor": squashed(modules.policy), "critics": critics_of(modules.q_funcs)}
+    networks["target_critics"] = critics_of(modules.targ_q_funcs)
+    state = state._replace(soft=state.soft._replace(**networks), log_multiplier=jnp.log(multiplier))
 
-    def watched(self: Any, x: Any, action: Any, reduction: str = "mean") -> Any:
-        if action.shape[0] == 4 * ROWS:
-            pushed.append(action.detach().numpy().reshape(ROWS, 4, ACTIONS).transpose(1, 0, 2))
-        return forward(self, x, action, reduction)
+    gradients, metrics, (uniform, *normal) = updated(agent, state, none, monkeypatch)
+    here, there, following, action = normal[:4], normal[4:8], normal[8], normal[9]
+    hand_out(torch, monkeypatch, [np.stack([following] * 4), np.stack(here), np.stack(there), action])
+    flat = torch.from_numpy(2.0 * uniform.transpose(1, 0, 2).reshape(-1, ACTIONS) - 1.0)
+    monkeypatch.setattr(torch.Tensor, "uniform_", lambda self, low, high: flat)
+    temperature = slopes_of(monkeypatch, modules.temp_optim, modules.log_temp)
+    multipliers = slopes_of(monkeypatch, modules.alpha_optim, modules.log_alpha) if gap_target else []
 
-    monkeypatch.setattr(type(impl._q_func_forwarder), "compute_expected_q", watched)
-    loss = impl._compute_conservative_loss(batch.observations, batch.actions, batch.next_observations, batch.returns_to_go).sum()
-    loss.backward()
-    here, there, uniform = map(jnp.asarray, pushed)
-    density = [
-        jax.vmap(actor.log_probability, (None, 0))(x, a) for x, a in [(BATCH.observation, here), (BATCH.next_observation, there)]
-    ]
-    proposals = cql.Proposals(
-        jnp.concatenate([here, there, uniform]), jnp.concatenate([*density, jnp.full((4, ROWS), -ACTIONS * jnp.log(2.0))])
-    )
-
-    def gap(critics: Any) -> jax.Array:
-        values = critics(BATCH.observation, BATCH.action)
-        return 5.0 * jnp.sum(jnp.mean(cql.conservative_gap(critics, BATCH.observation, proposals, values), axis=1))
-
-    ours, gradient = jax.value_and_grad(gap)(critics)
-    np.testing.assert_allclose(ours, loss.item(), rtol=1e-4)
-    assert_gradient(gradient.each[0], modules.q_funcs[0])
+    loss = impl.compute_critic_grad(batch).critic_loss
+    ours = metrics["critic/loss"] + 2 * multiplier * 5.0 * (metrics["critic/gap"] - gap_target)  # told as a mean of two critics
+    np.testing.assert_allclose(ours, loss.item(), **CLOSE)
+    assert_gradients(gradients[0], modules.q_funcs)
+    loss = impl.compute_actor_grad(batch).actor_loss
+    np.testing.assert_allclose(metrics["actor/loss"], loss.item(), **CLOSE)
+    assert_gradient(gradients[1].network, modules.policy, heads=2)
+    # Theirs of the temperature is in alpha and not in its logarithm: times alpha, which is 1 at the start.
+    np.testing.assert_allclose(gradients[2:], [*temperature, *multipliers], rtol=1e-4)
+    assert len(gradients) == (4 if gap_target else 3)
 
 
 def test_bcq(torch, d3rlpy, monkeypatch):
     impl = made(d3rlpy, "BCQ", n_action_samples=6, lam=0.75, action_flexibility=0.05, gamma=0.9)
+    agent = BCQ(samples=6, least_share=0.75, most_perturbed=0.05, hidden_sizes=SIZES, discount=0.9)
     modules, batch = impl._modules, theirs(torch)
-    likely: list[Any] = []
-    decode = type(modules.vae_decoder).forward
+    state = agent.init(jax.random.key(0), Problem(SPEC, BATCH))
+    state = state._replace(
+        perturbation=copied(modules.policy, "tanh"),
+        target_perturbation=copied(modules.targ_policy, "tanh"),
+        critics=critics_of(modules.q_funcs),
+        target_critics=critics_of(modules.targ_q_funcs),
+    )
+    gradients, metrics, drawn = updated(agent, state, generator_of(modules, monkeypatch), monkeypatch)
+    hand_out(torch, monkeypatch, drawn[:2])  # latents, of the next observations and of these
 
-    def watched(self: Any, x: Any, latent: Any, *rest: Any) -> Any:
-        found = decode(self, x, latent, *rest)
-        likely.append(found.detach().numpy())
-        return found
-
-    monkeypatch.setattr(type(modules.vae_decoder), "forward", watched)
+    loss = impl.compute_critic_grad(batch).critic_loss
+    np.testing.assert_allclose(metrics["critic/loss"], loss.item(), **CLOSE)
+    assert_gradients(gradients[0], modules.q_funcs)
     loss = impl.compute_actor_grad(batch).actor_loss
-    critics, move = critics_of(modules.q_funcs), copied(modules.policy, "tanh")
+    np.testing.assert_allclose(metrics["actor/loss"], loss.item(), **CLOSE)
+    assert_gradient(gradients[1], modules.policy)
 
-    def actor_loss(move: MLP) -> jax.Array:
-        action = perturbed(move, SPEC, BATCH.observation, jnp.asarray(likely[0]), 0.05)
-        return -jnp.mean(critics.first(BATCH.observation, action))
 
-    ours, gradient = jax.value_and_grad(actor_loss)(move)
+def test_the_generator_of_bcq_and_bear(torch, d3rlpy, monkeypatch):
+    impl = made(d3rlpy, "BCQ", beta=0.5)
+    modules, batch = impl._modules, theirs(torch)
+    generator = generator_of(modules, monkeypatch)
+    (ours, _), gradient = jax.value_and_grad(elbo_loss, argnums=1, has_aux=True)(
+        generator.bonus, generator.state, BATCH.observation, BATCH.action, jax.random.key(0)
+    )
+    hand_out(torch, monkeypatch, [np.asarray(jax.random.normal(jax.random.key(0), (ROWS, 2 * ACTIONS)))])
+    loss = impl.compute_imitator_grad(batch)["loss"]
     np.testing.assert_allclose(ours, loss.item(), **CLOSE)
-    assert_gradient(gradient, modules.policy)
-
-    target = impl.compute_target(batch)[:, 0].numpy()
-    repeated = jnp.repeat(BATCH.next_observation, 6, axis=0)
-    action = perturbed(copied(modules.targ_policy, "tanh"), SPEC, repeated, jnp.asarray(likely[1]), 0.05)
-    found = bcq.best_of_mixed(critics_of(modules.targ_q_funcs)(repeated, action), 0.75, 6)
-    np.testing.assert_allclose(found, target, **CLOSE)
+    assert_gradient(gradient.encoder, modules.vae_encoder, heads=2)
+    assert_gradient(gradient.decoder, modules.vae_decoder)
 
 
 @pytest.mark.parametrize(("kernel", "width"), [("laplacian", 20.0), ("gaussian", 10.0)])
 def test_bear(torch, d3rlpy, monkeypatch, kernel, width):
-    impl = made(d3rlpy, "BEAR", n_mmd_action_samples=5, mmd_kernel=kernel, mmd_sigma=width, alpha_threshold=0.05)
-    from d3rlpy.algos.qlearning.torch import bear_impl
-
+    without_entropy = {"initial_temperature": 1e-30, "temp_learning_rate": 0.0}
+    compared = {"n_mmd_action_samples": 5, "mmd_kernel": kernel, "mmd_sigma": width, "alpha_threshold": 0.05}
+    impl = made(d3rlpy, "BEAR", n_target_samples=10, lam=0.75, initial_alpha=3.0, gamma=0.9, **compared, **without_entropy)
+    compared = {"compared_actions": 5, "kernel": kernel, "kernel_width": width, "threshold": 0.05}
+    agent = bear.BEAR(samples=10, least_share=0.75, warm_up_steps=0, hidden_sizes=SIZES, discount=0.9, **compared)
     modules, batch = impl._modules, theirs(torch)
-    generated, noise = torch.randn(ROWS, 5, ACTIONS), torch.randn(5, ROWS, ACTIONS)
-    monkeypatch.setattr(bear_impl, "forward_vae_sample_n", lambda **given: generated)
-    monkeypatch.setattr(torch.distributions.Normal, "rsample", lambda self, shape: self.loc + self.scale * noise)
-    loss = impl._compute_mmd_loss(batch.observations)
-    loss.backward()
+    state = agent.init(jax.random.key(0), Problem(SPEC, BATCH))
+    state = state._replace(
+        actor=squashed(modules.policy),
+        target_actor=squashed(modules.policy),  # they have none
+        critics=critics_of(modules.q_funcs),
+        target_critics=critics_of(modules.targ_q_funcs),
+        log_multiplier=jnp.log(3.0),
+    )
+    generator = generator_of(modules, monkeypatch)
+    gradients, metrics, (following, latents, compared_with, *_) = updated(agent, state, generator, monkeypatch)
+    alone, *_ = updated(replace(agent, warm_up_steps=1), state, generator, monkeypatch)
+    near = np.clip(compared_with, -bear.NOISE_LIMIT, bear.NOISE_LIMIT)  # theirs would not be
+    following = following.reshape(ROWS, 10, ACTIONS).transpose(1, 0, 2)
+    hand_out(torch, monkeypatch, [following, near[0], latents, near, latents, near])
+    # Its own step of the multiplier would leave a slope in the actor's gradient; held still, its slope is the actor loss's own.
+    monkeypatch.setattr(impl, "update_alpha", lambda loss: None)
 
-    def distance(actor: SquashedGaussian) -> jax.Array:
-        mean, log_std = actor.moments(BATCH.observation)
-        raw = mean[None] + jnp.exp(log_std)[None] * jnp.asarray(noise.numpy())
-        return jnp.mean(bear.mmd(raw, jnp.asarray(generated.numpy().transpose(1, 0, 2)), kernel, width)) - 0.05
+    loss = impl.compute_critic_grad(batch).critic_loss
+    np.testing.assert_allclose(metrics["critic/loss"], loss.item(), **CLOSE)
+    assert_gradients(gradients[0], modules.q_funcs)
+    loss = impl.compute_actor_grad(batch).actor_loss
+    np.testing.assert_allclose(metrics["actor/loss"], loss.item(), **CLOSE)
+    assert_gradient(gradients[1].network, modules.policy, heads=2)
+    np.testing.assert_allclose(gradients[2], -next(modules.log_alpha.parameters()).grad.item(), rtol=1e-4)
 
-    ours, gradient = jax.value_and_grad(distance)(squashed(modules.policy))  # their multiplier starts at 1, as ours does
-    np.testing.assert_allclose(ours, loss.item(), **CLOSE)
-    assert_gradient(gradient.network, modules.policy, heads=2)
+    impl.compute_warmup_actor_grad(batch)  # without Q
+    assert_gradient(alone[1].network, modules.policy, heads=2)
