@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -105,8 +106,8 @@ def test_the_conservative_gap_by_hand():
     np.testing.assert_allclose(gap, [by_hand], rtol=1e-5)
 
 
-def test_the_gap_of_a_flat_q_is_the_volume_of_the_actions():
-    """The log of the integral of exp(Q) is Q + log(volume), whatever the proposals, as each is divided by its density."""
+def test_the_gap_of_a_flat_q_has_the_volume_once_for_each_proposal():
+    """exp(Q) over its density is, on average, the integral of exp(Q): 4 exp(5) on [-1, 3]. The sum of 1,500 is not divided."""
     actor = SquashedGaussian(MLP((jnp.zeros((1, 2)),), (jnp.array([0.3, -0.5]),), None, ("none",)), (-1.0,), (3.0,))
     flat = Critics((MLP((jnp.zeros((2, 1)),), (jnp.array([5.0]),), None, ("none",)),))
     observation = jnp.zeros((200, 1))
@@ -115,3 +116,53 @@ def test_the_gap_of_a_flat_q_is_the_volume_of_the_actions():
     np.testing.assert_allclose(proposals.log_density[:500], -math.log(4.0))
     gap = cql.conservative_gap(flat, observation, proposals, jnp.full((1, 200), 5.0))
     np.testing.assert_allclose(np.mean(gap), math.log(1500 * 4.0), atol=0.1)
+
+
+class Plain:
+    """Plain descent in the place of an optimiser, whose steps can be worked by hand."""
+
+    def start(self, parameters: Any, learning_rate: float, steps: int = 1) -> tuple[()]:
+        return ()
+
+    def step(self, parameters: Any, gradient: Any, state: Any, learning_rate: float) -> tuple[Any, Any]:
+        return jax.tree.map(lambda one, slope: one - learning_rate * slope, parameters, gradient), state
+
+
+@pytest.mark.parametrize(("gap_target", "slope"), [(1.0, -7.9176), (3.0, 12.0824)])
+def test_the_lagrange_multiplier_by_hand(gap_target, slope, monkeypatch):
+    # Q = 5 everywhere. Proposals 0.5, -0.5 and 0.6 with a density of 1/2 each: gap = log(3 exp(5) / (1/2)) - 5 = log 6 = 1.79176.
+    proposals = cql.Proposals(jnp.array([[[0.5]] * 2, [[-0.5]] * 2, [[0.6]] * 2]), jnp.full((3, 2), math.log(0.5)))
+    monkeypatch.setattr(cql, "propose", lambda *given: proposals)
+    agent = CQL(gap_target=gap_target, conservative_weight=5.0, learning_rate_critic=0.1, hidden_sizes=(4,), optimiser=Plain())
+    flat = Critics(tuple(MLP((jnp.zeros((2, 1)),), (jnp.array([5.0]),), None, ("none",)) for _ in range(2)))
+    state = agent.init(jax.random.key(0), Problem(Spec(1, (-1.0,), (1.0,)), BATCH))
+    soft = state.soft._replace(actor=POLICY, target_actor=POLICY, critics=flat, target_critics=flat)
+    state = state._replace(soft=soft, log_multiplier=jnp.log(2.0))
+    batches = jax.tree.map(lambda rows: rows[None], BATCH)
+    after, metrics = agent.update(state, batches, jax.random.key(1), Behaviour())
+    assert float(metrics["critic/gap"]) == pytest.approx(math.log(6.0))
+    # The slope of -2 * 5 (log 6 - target) in the logarithm of the multiplier, 2: up while the gap is above the target, else down.
+    np.testing.assert_allclose(after.log_multiplier, math.log(2.0) - 0.1 * slope, rtol=1e-4)
+    # All proposals count alike and the recorded action is 0: Q's slope along the action is 2 * 5 * mean(0.5, -0.5, 0.6).
+    for critic in after.soft.critics.each:
+        np.testing.assert_allclose(critic.weights[0][1], [-0.1 * 2.0], rtol=1e-4)
+
+
+def test_without_a_gap_target_there_is_no_multiplier_to_move():
+    agent = CQL(hidden_sizes=(4,), sampled_actions=2)
+    state = agent.init(jax.random.key(0), Problem(Spec(1, (-1.0,), (1.0,)), BATCH))
+    after, _ = agent.update(state, jax.tree.map(lambda rows: rows[None], BATCH), jax.random.key(1), Behaviour())
+    assert float(after.log_multiplier) == 0.0
+
+
+@pytest.mark.parametrize(("gap_target", "sign"), [(0.1, 1.0), (100.0, -1.0)])
+def test_the_lagrange_multiplier_goes_on_while_the_gap_is_on_that_side(gap_target, sign):
+    # The gap of a fresh Q, of 6 proposals on [-1, 1], is about log 6 + log 2 = 2.5.
+    agent = CQL(gap_target=gap_target, hidden_sizes=(4,), sampled_actions=2)
+    state = agent.init(jax.random.key(0), Problem(Spec(1, (-1.0,), (1.0,)), BATCH))
+    logs = [state.log_multiplier]
+    for key in jax.random.split(jax.random.key(1), 3):
+        state, metrics = agent.update(state, jax.tree.map(lambda rows: rows[None], BATCH), key, Behaviour())
+        assert np.sign(metrics["critic/gap"] - gap_target) == sign
+        logs.append(state.log_multiplier)
+    assert (np.sign(np.diff(np.array(logs))) == sign).all()

@@ -6,7 +6,9 @@
 
 No entropy in the target, three hidden layers in actor and critics, the actor's rate a tenth of the critics'. A `gap_target` above
 0 is the Lagrange variant: the weight is tuned until the gap is that large.
-Differs from the authors' code: the actor does not start by cloning, and has the paper's rate, where their README advises 1e-4.
+As in the authors' code the sum is not divided by how many proposals it has: a flat Q has a gap of log(30) + A log 2 on [-1, 1]^A.
+Differs from it: the actor does not start by cloning, and has the paper's rate, where their README has 1e-4 or 3e-4. The Lagrange
+variant is multiplier weight (gap - target) here, multiplier (weight gap - threshold) there: their threshold is weight times ours.
 """
 
 from __future__ import annotations
