@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
+from tether.agents import AGENTS
 from tether.config import make_config
 from tether.environments.tasks import find_task
-from tether.presets import PRESETS, explanations, guessed_weights, rules_for, usual_agent, usual_bonus
+from tether.presets import PAPERS, PRESETS, explanations, guessed_weights, rules_for, usual_agent, usual_bonus, whose_settings
 
 HOPPER, PEN = find_task("Hopper-v5"), find_task("AdroitHandPen-v1")
 
@@ -30,7 +31,40 @@ def test_the_paper_s_weights_are_td3_s_by_group():
 def test_generators_have_their_authors_latents_and_rate(agent: str):
     bonus = make_config("some.hdf5", agent=agent).bonus
     assert (bonus.latent_size, bonus.learning_rate, bonus.steps) == (0, 1e-3, 50_000)
-    assert settings("paper", agent, HOPPER, "density") == {}
+    assert settings("paper", agent, HOPPER, "density") == {"training.steps": 1_000_000}
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+def test_with_the_preset_of_the_paper_a_baseline_has_its_own_paper_s_steps_and_says_so(agent: str):
+    """Where its authors' program has none, it has TD3-CVAE's and says that."""
+    config = make_config("some.hdf5", agent=agent, preset="paper")
+    said = explanations("paper", agent, "none", None, {})
+    if agent == "td3":
+        assert (config.training.steps, said) == (500_000, [])  # whose paper the preset is
+    elif agent in PAPERS and PAPERS[agent].steps:
+        assert config.training.steps == PAPERS[agent].steps
+        assert said[0].startswith(f"preset paper: {agent} has the settings of {PAPERS[agent].authors} (docs/agents/{agent}.md ")
+        assert said[0].endswith("; training.steps are its authors' program's")
+    else:
+        assert config.training.steps == 500_000
+        assert "; training.steps are TD3-CVAE's" in said[0]
+    # Another number of steps that was asked for is not the authors', and with other presets nothing is from here.
+    assert not any("steps" in note for note in explanations("paper", agent, "none", None, {"training.steps": "100"}))
+    others = {preset: make_config("some.hdf5", agent=agent, preset=preset).training.steps for preset in ("tether", "quick")}
+    assert others == {"tether": 60_000, "quick": 50_000}
+    assert whose_settings("tether", agent, {}) == []
+
+
+def test_steps_of_authors_programs():
+    """As their files have them; CQL's and SAC-RND's are 3,000 epochs of 1,000, ReBRAC's are 1,000."""
+    steps = {agent: make_config("some.hdf5", agent=agent, preset="paper").training.steps for agent in ("iql", "cql", "brac-p")}
+    assert steps == {"iql": 1_000_000, "cql": 3_000_000, "brac-p": 500_000}
+    (note,) = explanations("paper", "iql", "none", HOPPER, {})
+    whose = "preset paper: iql has the settings of Kostrikov et al. (2021) (docs/agents/iql.md says what differs)"
+    assert note == f"{whose}; training.steps are its authors' program's"
+    assert explanations("paper", "iql", "none", HOPPER, {"training.steps": "60000"}) == [whose]
+    (note,) = explanations("paper", "tethered", "none", HOPPER, {})
+    assert note.startswith("preset paper: tethered has settings of its own, of no paper; training.steps are TD3-CVAE's")
 
 
 def test_quick_is_the_paper_s_and_shorter():

@@ -29,6 +29,29 @@ class Rule:
     chosen_on: str = ANY  # the group of tasks that they were chosen on; the same for other tasks
 
 
+@dataclass(frozen=True)
+class Paper:
+    """Whose settings an agent has."""
+
+    authors: str
+    steps: int | None = None  # gradient steps of a run of their program; None: it does not learn from a log alone
+
+
+# Of the agents that are baselines, by name. td3's is the paper that the presets are named after.
+PAPERS = {
+    "awr": Paper("Peng et al. (2019)"),
+    "bcq": Paper("Fujimoto et al. (2019)", 1_000_000),
+    "bear": Paper("Kumar et al. (2019)", 1_000_000),
+    "brac-p": Paper("Wu et al. (2019)", 500_000),
+    "brac-v": Paper("Wu et al. (2019)", 500_000),
+    "cql": Paper("Kumar et al. (2020)", 3_000_000),
+    "iql": Paper("Kostrikov et al. (2021)", 1_000_000),
+    "rebrac": Paper("Tarasov et al. (2023)", 1_000_000),
+    "sac": Paper("Nikulin et al. (2023)", 3_000_000),
+    "spot": Paper("Wu et al. (2022)", 1_000_000),
+    "td3-bc": Paper("Fujimoto and Gu (2021)", 1_000_000),
+}
+
 USUAL_AGENT = {"tether": "tethered"}  # by preset; for others the paper's
 PAPER_AGENT = "td3"
 USUAL_BONUS = {("tether", "td3"): "density"}  # by preset and agent; for others the agent's own
@@ -37,6 +60,7 @@ WEIGHTS = {"agent.bonus_weight_actor", "agent.bonus_weight_critic"}
 RULES = (
     # The paper's map, to which its weights belong; a run warns of it where it turns the order of episodes round.
     Rule({"training.reward_scaling": "range"}, agent="td3", preset=THE_PAPER_S),
+    *(Rule({"training.steps": paper.steps}, preset="paper", agent=agent) for agent, paper in PAPERS.items() if paper.steps),
     Rule({"training.steps": 50_000}, preset="quick"),  # the bonus keeps its whole fit
     Rule(
         {
@@ -164,7 +188,7 @@ def explanations(
 
     `measured` are those that `--bonus auto` has multiplied already.
     """
-    said = of_its_own_paper(preset, agent, bonus, task, asked)
+    said = [*whose_settings(preset, agent, asked), *of_its_own_paper(preset, agent, bonus, task, asked)]
     rules = _rules_of_weights(preset, agent, bonus, task, asked)
     if not rules:
         return said
@@ -183,6 +207,19 @@ def explanations(
             f"they were chosen for {deciding.chosen_with}; `tether bonus DATASET` tells what to multiply them by for others"
         )
     return said
+
+
+def whose_settings(preset: str, agent: str, asked: Mapping[str, Any]) -> list[str]:
+    """With `paper`: of which paper an agent has its settings, and whose its steps are; nothing of td3, whose paper it is."""
+    if preset != "paper" or agent == PAPER_AGENT:
+        return []
+    paper = PAPERS.get(agent)
+    if paper is None:
+        whose, steps = f"{agent} has settings of its own, of no paper", "TD3-CVAE's, for want of its own"
+    else:
+        whose = f"{agent} has the settings of {paper.authors} (docs/agents/{agent}.md says what differs)"
+        steps = "its authors' program's" if paper.steps else "TD3-CVAE's: its authors have no number for a log"
+    return [f"preset paper: {whose}" + ("" if "training.steps" in asked else f"; training.steps are {steps}")]
 
 
 def of_its_own_paper(preset: str, agent: str, bonus: str, task: Task | None, asked: Mapping[str, Any]) -> list[str]:

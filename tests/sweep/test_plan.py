@@ -216,6 +216,12 @@ def test_what_a_baseline_has_on_some_tasks_alone_is_noted():
     assert note.startswith("agent.bonus_weight_actor 0.003, chosen on locomotion; what is best there is not known")
 
 
+def test_whose_settings_a_baseline_has_is_noted_with_the_preset_of_the_paper(tmp_path: Path):
+    _, (run,) = runs_of(write(tmp_path, 'agents = ["iql"]\nbonuses = ["none"]\n'))
+    assert run.config.training.steps == 1_000_000
+    assert run.notes[0].startswith("preset paper: iql has the settings of Kostrikov et al. (2021)")
+
+
 def test_the_ablation_changes_one_thing_at_a_time():
     runs = proof("proof-ablation.toml")
     assert Counter(run.variant for run in runs) == dict.fromkeys({run.variant for run in runs}, 3 * 3)

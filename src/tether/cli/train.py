@@ -52,8 +52,8 @@ def train(
         bonus: What holds it to the data: one of the bonuses listed below. Default: the usual one of preset and agent: density, or
             cvae with the paper's presets. auto: short fits of all that the agent can take, and the one that tells
             actions apart and leads to the data, with reasons.
-        preset: tether is our own, 60,000 steps; paper is the paper's, 500,000 steps; quick is the paper's in 50,000 with the
-            bonus fitted as long.
+        preset: tether is our own, 60,000 steps; paper is the paper's, 500,000 steps, and for baselines their own papers', with as
+            many steps as their authors' programs have; quick is the paper's in 50,000 with the bonus fitted as long.
         steps: Critic gradient steps, in place of the preset's.
         seed: Of the agent's weights and batches. The bonus has its own (bonus.seed), so that seeds share one fit.
         seeds: Several seeds, such as 0,1,2: one run each, one after the other.

@@ -15,7 +15,7 @@ from tether.data import locate
 from tether.data.named.catalogue import find_known
 from tether.environments.tasks import Task, find_task
 from tether.errors import TetherError
-from tether.presets import guessed_weights, of_its_own_paper, usual_agent, usual_bonus
+from tether.presets import guessed_weights, of_its_own_paper, usual_agent, usual_bonus, whose_settings
 from tether.settings import choose as choose_kind
 from tether.settings import to_named
 from tether.sweep.plan import MOST_RUNS, Plan, Variant
@@ -151,7 +151,8 @@ def _notes(preset: str, agent: str, bonus: str, task: Task | None, asked: dict[s
     """What `tether train` would say of such a run's settings, for many runs at once."""
     guessed = guessed_weights(preset, agent, bonus, task, asked)
     unknown = f"{guessed}; what is best there is not known: compare other weights, as variants of the plan"
-    return (*of_its_own_paper(preset, agent, bonus, task, asked), *([unknown] if guessed else []))
+    own = (*whose_settings(preset, agent, asked), *of_its_own_paper(preset, agent, bonus, task, asked))
+    return (*own, *([unknown] if guessed else []))
 
 
 def _applicable(settings: dict[str, Any], bonus: str) -> dict[str, Any]:
