@@ -38,7 +38,7 @@ def test_the_latex_table_is_in_the_form_of_the_papers(tmp_path: Path, capsys: py
     assert lines[5] == r"hopper-medium-v2 & 40.5 $\pm$ 0.5 & \textbf{50.5 $\pm$ 0.5} & \underline{55.9 $\pm$ 11.4} \\"
     assert lines[6] == r"mine & \textbf{10.5 $\pm$ 0.5} & \underline{10.0 $\pm$ 0.5} &  \\"
     assert lines[7:9] == [r"\bottomrule", r"\end{tabular}"]
-    assert "; of settings 1,200 (proof: by the last score); runs here are among those" in lines[10]
+    assert "; of settings 1,200 (proof: by the last score); runs here are among those" in lines[11]
     assert cli.main(["report", str(tmp_path), "--latex", "--score", "worst"]) == 2
     assert capsys.readouterr().err == "error: there is no score 'worst'; there is: last, last_ten, best\n"
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from tether.runs.reading import Run
+    from tether.report.gathered import Gathered, Group
 
 
 def report(
@@ -70,16 +71,12 @@ def report(
             best, which does. Of the first two also lowest_of_five, the lowest of the last five evaluations (all, if fewer).
         values: Draw what Q-values promised at the start of episodes, beside what those were worth (td3, dqn), into this PNG.
     """
-    from rich.console import Console
-
     from tether.errors import TetherError
-    from tether.report.costs import cost_line
-    from tether.report.curves import draw_curves
-    from tether.report.gathered import by_folder_name, find_sweeps
-    from tether.report.tables import Row, markdown_lines, markdown_table, rich_lines, rich_table, run_row, seeds_row
-    from tether.report.unevaluated import not_evaluated, unevaluated_lines
-    from tether.runs.reading import find_runs
+    from tether.report.gathered import gather
+    from tether.report.left_out import refuse_nothing
 
+    if not folders:
+        raise TetherError("tether report takes folders, such as runs")
     if csv or latex or html is not None:
         pictures = (curves, values, intervals)
         if (
@@ -93,61 +90,25 @@ def report(
             raise TetherError("--csv, --latex and --html are each the whole answer; leave the other ways to show runs out")
         _export(folders, policy, since, until, score, csv, latex, html)
         return
-    found = find_runs(folders)
-    found = [run.within(since, until) for run in found]
     if against is not None and (tasks or statistics or intervals is not None):
         raise TetherError("--against is a table by itself; leave --tasks, --statistics and --intervals out")
+    found = gather(folders).within(since, until)
+    refuse_nothing(found, folders)
+    window = _window(since, until)
     if statistics or intervals is not None:
-        _show_statistics(found, folders, score, policy, markdown, intervals)
-        _say_window(since, until)
+        _show_statistics(found, score, policy, markdown, intervals, window)
         return
     if tasks or against is not None:
         if policies or curves is not None or values is not None:
             flag = "--tasks" if tasks else "--against"
             raise TetherError(f"{flag} is a table by itself; leave --policies, --curves and --values out")
         if against is not None:
-            _show_against(found, folders, against, score, policy, markdown)
+            _show_against(found, against, score, policy, markdown, window)
         else:
-            _show_tasks(found, folders, policy, markdown)
-        _say_window(since, until)
+            _show_tasks(found, policy, markdown, window)
         return
-    groups = by_folder_name(found)
-    blind = not_evaluated(groups)
-    rows: list[Row] = []
-    for label, runs in groups.items():
-        if label in blind:
-            continue
-        names = list(runs[0].result["score_by_policy"]) if policies and runs[0].result else [policy]
-        for name in names:
-            shown = f"{label}, {name}" if policies else label
-            rows.append(
-                run_row(shown, runs[0], name) if len(runs) == 1 else seeds_row(f"{shown} ({len(runs)} seeds)", runs, name)
-            )
-    if not found:
-        raise TetherError(f"no finished run in {', '.join(map(str, folders))}")
-    if blind:
-        title = "not evaluated, for want of an environment (evaluation.env_id); at the end of training:"
-        lines = unevaluated_lines(blind)
-        if markdown:
-            print(f"{title}\n\n{markdown_lines(lines)}")
-        else:
-            Console().print(rich_lines(lines, title=title))
-    if not rows:
-        pass
-    elif markdown:
-        print(markdown_table(rows, heading="run"))
-    else:
-        Console().print(rich_table(rows, title="score, mean ± std over seeds, or over episodes for a single run", heading="run"))
-    _say_window(since, until)
-    print(cost_line(found, find_sweeps(folders)))
-    if curves is not None:
-        every = [(label, run) for label, runs in groups.items() for run in runs]
-        labels = [label if len(groups[label]) == 1 else f"{label} {run.path.name}" for label, run in every]
-        draw_curves([run for _, run in every], curves, labels=labels)
-        if not markdown:
-            print(f"{curves}: {len(every)} runs over training")
-    if values is not None:
-        _show_values(groups, values, policy, markdown)
+    _show_scores(found, policy, policies, markdown, window)
+    _draw(found, curves, values, policy, markdown)
 
 
 def _window(since: int | None, until: int | None) -> str:
@@ -156,9 +117,13 @@ def _window(since: int | None, until: int | None) -> str:
     return f"of evaluations {' and '.join(bounds)} alone" if bounds else ""
 
 
-def _say_window(since: int | None, until: int | None) -> None:
-    if since is not None or until is not None:
-        print(_window(since, until))
+def _notes(found: Gathered, window: str, left_out: Sequence[str] = ()) -> list[str]:
+    """What stands below every table: what it leaves out, of which evaluations it is, and what its choices have cost."""
+    from tether.report.costs import cost_line
+    from tether.report.left_out import left_out_line
+
+    lines = [f"left out: {line}" for line in (*left_out, left_out_line(found)) if line]
+    return [*lines, *([window] if window else []), cost_line(found.runs, found.sweeps)]
 
 
 def _export(
@@ -171,106 +136,113 @@ def _export(
     latex: bool,
     html: Path | None,
 ) -> None:
+    import sys
+
     from tether.errors import TetherError
     from tether.report.exports import csv_text, latex_table
     from tether.report.gathered import gather
+    from tether.report.left_out import refuse_nothing
     from tether.report.page.content import write_page
     from tether.report.tables import COLUMNS
 
     if score not in COLUMNS:
         raise TetherError(f"there is no score {score!r}; there is: {', '.join(COLUMNS)}")
     found = gather(folders, since, until)
-    if not found.groups and (html is None or not found.gaps):
-        raise TetherError(f"no finished run in {', '.join(map(str, folders))}")
+    if html is None or csv or latex or not found.gaps:
+        refuse_nothing(found, folders)
+    window = _window(since, until)
+    notes = _notes(found, window)
     if csv:
         print(csv_text(found, policy), end="")
+        print("\n".join(notes), file=sys.stderr)  # so that the lines stay those of the table
     if latex:
-        print(latex_table(found, score, policy), end="")
+        print(latex_table(found, score, policy, notes), end="")
     if html is not None:
-        window = _window(since, until)
         write_page(found, html, f"Runs in {', '.join(map(str, folders))}{window and ', ' + window}", policy, score)
         if not csv and not latex:
             on = found.tasks[0] if len(found.tasks) == 1 else f"{len(found.tasks)} tasks"
             print(f"{html}: {len(found.runs)} finished runs on {on}, {len(found.gaps)} missing or failed")
 
 
-def _show_tasks(runs: list[Run], folders: tuple[Path, ...], policy: str | None, markdown: bool) -> None:
-    from rich.console import Console
+def _show_scores(found: Gathered, policy: str | None, policies: bool, markdown: bool, window: str) -> None:
+    from tether.report.gathered import by_folder_name
+    from tether.report.scoring import group_row
+    from tether.report.tables import Row, print_lines, row_lines
+    from tether.report.unevaluated import not_evaluated, unevaluated_lines
 
-    from tether.errors import TetherError
+    groups = by_folder_name(found.groups)
+    blind = not_evaluated(groups)
+    rows: list[Row] = []
+    for label, group in groups.items():
+        if label in blind:
+            continue
+        names = list((group.runs[0].result or {})["score_by_policy"]) if policies else [policy]
+        for name in names:
+            shown = f"{label}, {name}" if policies else label
+            rows.append(Row(f"{shown}{group.seeds_note}", group_row(group, name).scores))
+    if blind:
+        title = "not evaluated, for want of an environment (evaluation.env_id); at the end of training:"
+        if markdown:
+            print(f"{title}\n")
+        print_lines(unevaluated_lines(blind), title, markdown)
+    if rows:
+        print_lines(row_lines(rows, "run"), "score, mean ± std over seeds, or over episodes for a single run", markdown)
+    print("\n".join(_notes(found, window)))
+
+
+def _show_tasks(found: Gathered, policy: str | None, markdown: bool, window: str) -> None:
     from tether.report.by_task import by_task_lines
-    from tether.report.costs import cost_line
-    from tether.report.gathered import find_sweeps, group_runs
-    from tether.report.tables import markdown_lines, rich_lines
+    from tether.report.tables import print_lines
 
-    if not runs:
-        raise TetherError(f"no finished run in {', '.join(map(str, folders))}")
-    lines = by_task_lines(group_runs(runs), policy)
-    if markdown:
-        print(markdown_lines(lines))
-    else:
-        Console().print(rich_lines(lines, title="last / last ten / best score; of several seeds, the mean"))
-    print(cost_line(runs, find_sweeps(folders)))
+    title = "last / last ten / best score; of several seeds, the mean"
+    print_lines(by_task_lines(found.groups, policy), title, markdown)
+    print("\n".join(_notes(found, window)))
 
 
-def _show_against(
-    runs: list[Run], folders: tuple[Path, ...], against: str, score: str, policy: str | None, markdown: bool
-) -> None:
-    from rich.console import Console
-
-    from tether.errors import TetherError
+def _show_against(found: Gathered, against: str, score: str, policy: str | None, markdown: bool, window: str) -> None:
     from tether.report.against import against_lines
-    from tether.report.costs import cost_line
-    from tether.report.gathered import find_sweeps, group_runs
-    from tether.report.tables import markdown_lines, rich_lines
+    from tether.report.tables import print_lines
 
-    if not runs:
-        raise TetherError(f"no finished run in {', '.join(map(str, folders))}")
-    lines, left_out = against_lines(group_runs(runs), against, score, policy)
-    if markdown:
-        print(markdown_lines(lines))
-    else:
-        title = f"{score.replace('_', ' ')} score, its mean difference from {against} with the same seeds [least, most]"
-        Console().print(rich_lines(lines, title=title))
-    for line in left_out:
-        print(f"left out: {line}")
-    print(cost_line(runs, find_sweeps(folders)))
+    lines, left_out = against_lines(found.groups, against, score, policy)
+    title = f"{score.replace('_', ' ')} score, its mean difference from {against} with the same seeds [least, most]"
+    print_lines(lines, title, markdown)
+    print("\n".join(_notes(found, window, left_out)))
 
 
-def _show_statistics(
-    runs: list[Run], folders: tuple[Path, ...], score: str, policy: str | None, markdown: bool, picture: Path | None
-) -> None:
-    from rich.console import Console
-
-    from tether.errors import TetherError
-    from tether.report.costs import cost_line
-    from tether.report.gathered import find_sweeps, group_runs
+def _show_statistics(found: Gathered, score: str, policy: str | None, markdown: bool, picture: Path | None, window: str) -> None:
     from tether.report.intervals import draw_intervals
     from tether.report.statistics import collect_scores, profile_lines, statistics_lines, task_lines
-    from tether.report.tables import markdown_lines, rich_lines
+    from tether.report.tables import print_lines
 
-    if not runs:
-        raise TetherError(f"no finished run in {', '.join(map(str, folders))}")
-    scores = collect_scores(group_runs(runs), score, policy)
+    scores = collect_scores(found.groups, score, policy)
     methods, pairs = statistics_lines(scores)
     tables = [methods, *([pairs] if len(pairs) > 1 else []), *([task_lines(scores)] if len(scores.tasks) > 1 else [])]
     on = scores.tasks[0] if len(scores.tasks) == 1 else f"{len(scores.tasks)} tasks"
-    title = f"{score.replace('_', ' ')} score on {on}; runs are tasks x seeds"
     for lines in (*tables, profile_lines(scores)):
-        if markdown:
-            print(markdown_lines(lines))
-        else:
-            Console().print(rich_lines(lines, title=title))
-    for line in scores.left_out:
-        print(f"left out: {line}")
-    print(cost_line(runs, find_sweeps(folders)))
+        print_lines(lines, f"{score.replace('_', ' ')} score on {on}; runs are tasks x seeds", markdown)
+    print("\n".join(_notes(found, window, scores.left_out)))
     if picture is not None:
-        draw_intervals(scores, runs, picture)
+        draw_intervals(scores, found.runs, picture)
         if not markdown:
             print(f"{picture}: {', '.join(scores.by_method)} on {', '.join(scores.tasks)}")
 
 
-def _show_values(groups: dict[str, list[Run]], path: Path, policy: str | None, markdown: bool) -> None:
+def _draw(found: Gathered, curves: Path | None, values: Path | None, policy: str | None, markdown: bool) -> None:
+    from tether.report.curves import draw_curves
+    from tether.report.gathered import by_folder_name
+
+    groups = by_folder_name(found.groups)
+    if curves is not None:
+        every = [(label, run) for label, group in groups.items() for run in group.runs]
+        labels = [label if len(groups[label].runs) == 1 else f"{label} {run.path.name}" for label, run in every]
+        draw_curves([run for _, run in every], curves, labels=labels)
+        if not markdown:
+            print(f"{curves}: {len(every)} runs over training")
+    if values is not None:
+        _show_values(groups, values, policy, markdown)
+
+
+def _show_values(groups: dict[str, Group], path: Path, policy: str | None, markdown: bool) -> None:
     from rich.console import Console
 
     from tether.data.info import DISCOUNT
@@ -278,8 +250,8 @@ def _show_values(groups: dict[str, list[Run]], path: Path, policy: str | None, m
     from tether.report.promises import draw_promises, find_promises, promise_lines
     from tether.report.tables import markdown_lines, rich_lines
 
-    found = find_promises(groups, policy)
-    discounts = {groups[label][0].config["agent"].get("discount", DISCOUNT) for label in found}
+    found = find_promises({label: group.runs for label, group in groups.items()}, policy)
+    discounts = {groups[label].runs[0].config["agent"].get("discount", DISCOUNT) for label in found}
     if len(discounts) > 1:
         listed = " and ".join(f"{discount:g}" for discount in sorted(discounts))
         raise TetherError(f"the runs have discounts of {listed}, so their values do not compare; name their folders apart")

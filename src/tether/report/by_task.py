@@ -12,7 +12,7 @@ NOT_RUN, NOT_EVALUATED = "–", "not evaluated"
 
 
 def by_task_lines(groups: Sequence[Group], policy: str | None = None) -> list[list[str]]:
-    """The first line is the heading. A cell with several seeds is of their means, and says how many there are."""
+    """The first line is the heading. A cell with several seeds is of their means, and says how many there are and should be."""
     tasks = list(dict.fromkeys(group.task for group in groups))
     cells: dict[str, dict[str, str]] = {}
     for group in groups:
@@ -24,5 +24,4 @@ def _cell(group: Group, policy: str | None) -> str:
     scores = group_row(group, policy).scores
     if not scores:
         return NOT_EVALUATED
-    seeds = f" ({len(group.runs)} seeds)" if len(group.runs) > 1 else ""
-    return " / ".join(f"{scores[title].mean:.1f}" for title in COLUMNS.values()) + seeds
+    return " / ".join(f"{scores[title].mean:.1f}" for title in COLUMNS.values()) + group.seeds_note

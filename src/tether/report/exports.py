@@ -7,7 +7,6 @@ import io
 from collections.abc import Sequence
 
 from tether.errors import TetherError
-from tether.report.costs import cost_line
 from tether.report.gathered import Gathered, Group
 from tether.report.paper import OURS, marks, paper_method, paper_scores, paper_table
 from tether.report.scoring import Cell, task_cells
@@ -21,6 +20,7 @@ FIELDS = (
     "score",
     "unit",
     "seeds",
+    "missing",
     "mean",
     "std",
     "step",
@@ -52,12 +52,24 @@ def _numbers(group: Group, column: str, cell: Cell, theirs: Score | None) -> lis
     beside = [theirs.mean, theirs.std] if theirs is not None and column == "last" else ["", ""]
     unit = (group.runs[0].result or {}).get("score_unit", "")
     numbers = [cell.score.mean, cell.score.std, cell.score.step]
-    found = [column, unit, len(group.runs), *numbers, cell.mark, *beside, " ".join(run.path.as_posix() for run in group.runs)]
+    found = [
+        column,
+        unit,
+        len(group.runs),
+        group.missing,
+        *numbers,
+        cell.mark,
+        *beside,
+        " ".join(run.path.as_posix() for run in group.runs),
+    ]
     return ["" if value is None else value for value in found]
 
 
-def latex_table(found: Gathered, score: str = "last", policy: str | None = None) -> str:
-    """Tasks by methods with the paper's rule, and the paper's own numbers of its own method in the last column."""
+def latex_table(found: Gathered, score: str = "last", policy: str | None = None, told: Sequence[str] = ()) -> str:
+    """Tasks by methods with the paper's rule, and the paper's own numbers of its own method in the last column.
+
+    What is `told` of it stands below as comments.
+    """
     if score not in COLUMNS:
         raise TetherError(f"there is no score {score!r}; there is: {', '.join(COLUMNS)}")
     methods = list(dict.fromkeys(group.label for group in found.groups))
@@ -75,7 +87,7 @@ def latex_table(found: Gathered, score: str = "last", policy: str | None = None)
             shown.append(_spelt(Cell(paper[OURS], marks(paper).get(OURS))) if paper else "")
         lines.append(f"{_escaped(task)} & {' & '.join(shown)} \\\\")
     lines += [r"\bottomrule", r"\end{tabular}"]
-    notes = [f"{COLUMNS[score]} score", cost_line(found.runs, found.sweeps)]
+    notes = [f"{COLUMNS[score]} score", *told]
     if beside:
         notes.append(f"{OURS} (paper): {paper_table()['source']}; {paper_table()['versions']}")
     return "".join(f"{line}\n" for line in [*lines, *(f"% {note}" for note in notes)])

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,10 +25,25 @@ class Group:
     agent: str
     bonus: str
     runs: tuple[Run, ...]
+    missing: int = 0  # seeds of it that were begun or planned and have no result
 
     @property
     def method(self) -> str:
         return f"{self.agent}-{self.bonus}"
+
+    @property
+    def folder(self) -> str:
+        return _folder(self.runs[0].path)
+
+    @property
+    def seeds(self) -> str:
+        """`3`, or `2 of 3` where one has no result."""
+        return f"{len(self.runs)} of {len(self.runs) + self.missing}" if self.missing else str(len(self.runs))
+
+    @property
+    def seeds_note(self) -> str:
+        """What follows its name in a table: ` (2 of 3 seeds)`, or nothing of a run that stands alone."""
+        return f" ({self.seeds} seeds)" if len(self.runs) + self.missing > 1 else ""
 
 
 @dataclass(frozen=True)
@@ -37,6 +53,16 @@ class Gap:
     name: str
     state: str  # failed, running, unfinished, unreadable, not begun
     why: str
+
+    @property
+    def folder(self) -> str:
+        """Of its method, as a group's."""
+        return _folder(Path(self.name))
+
+    @property
+    def seed(self) -> str:
+        """`s3`; empty of a run that is not one of several seeds."""
+        return Path(self.name).name if self.folder != self.name else ""
 
 
 @dataclass(frozen=True)
@@ -67,6 +93,11 @@ class Gathered:
     def runs(self) -> list[Run]:
         return [run for group in self.groups for run in group.runs]
 
+    def within(self, since: int | None = None, until: int | None = None) -> Gathered:
+        """Of every run what lies within the two steps. It is an error if one was not evaluated at them."""
+        cut = (replace(group, runs=tuple(run.within(since, until) for run in group.runs)) for group in self.groups)
+        return replace(self, groups=tuple(cut))
+
 
 def gather(folders: Sequence[Path], since: int | None = None, until: int | None = None) -> Gathered:
     """Everything in and below the folders, of runs what lies within the two steps."""
@@ -82,8 +113,10 @@ def gather(folders: Sequence[Path], since: int | None = None, until: int | None 
         except TetherError as error:
             gaps.append(Gap(place.as_posix(), "unreadable", str(error)))
     sweeps = find_sweeps(folders)
-    gaps = _with_reasons(gaps, sweeps, [folder.resolve() for folder in folders])
-    return Gathered(group_runs(list(finished.values())), tuple(gaps), sweeps)
+    gaps = _with_reasons(gaps, sweeps, {folder.resolve(): folder for folder in folders})
+    beside = Counter(Path(gap.folder).resolve() for gap in gaps if gap.seed)
+    groups = (replace(group, missing=beside[Path(group.folder).resolve()]) for group in group_runs(list(finished.values())))
+    return Gathered(tuple(groups), tuple(gaps), sweeps)
 
 
 def group_runs(runs: Sequence[Run]) -> tuple[Group, ...]:
@@ -94,7 +127,7 @@ def group_runs(runs: Sequence[Run]) -> tuple[Group, ...]:
     """
     by_folder: dict[tuple[str, str], list[Run]] = {}
     for run in runs:
-        by_folder.setdefault((_folder(run), _task(run)), []).append(run)
+        by_folder.setdefault((_folder(run.path), _task(run)), []).append(run)
     places = list(by_folder)
     methods = ["-".join(found[0].method) for found in by_folder.values()]
     whole = _without_shared_start([folder for folder, _ in places])
@@ -111,12 +144,13 @@ def group_runs(runs: Sequence[Run]) -> tuple[Group, ...]:
     )
 
 
-def by_folder_name(runs: Sequence[Run]) -> dict[str, list[Run]]:
-    """Runs by the folder of their seeds, without what all of those begin with."""
-    groups: dict[str, list[Run]] = {}
-    for run in runs:
-        groups.setdefault(_folder(run), []).append(run)
-    return dict(zip(_without_shared_start(list(groups)), groups.values(), strict=True))
+def by_folder_name(groups: Sequence[Group]) -> dict[str, Group]:
+    """Groups by their folder, without what all of those begin with. Runs of one folder are together, whatever their task."""
+    found: dict[str, Group] = {}
+    for group in groups:
+        before = found.get(group.folder)
+        found[group.folder] = group if before is None else replace(before, runs=before.runs + group.runs)
+    return dict(zip(_without_shared_start(list(found)), found.values(), strict=True))
 
 
 def find_sweeps(folders: Sequence[Path]) -> tuple[SweepFacts, ...]:
@@ -147,20 +181,25 @@ def _sweep_facts(place: Path) -> SweepFacts | None:
         return None
 
 
-def _with_reasons(gaps: list[Gap], sweeps: Sequence[SweepFacts], within: Sequence[Path]) -> list[Gap]:
-    """What the heads of sweeps know of runs without a result in these folders: why they failed, which were never begun."""
+def _with_reasons(gaps: list[Gap], sweeps: Sequence[SweepFacts], within: Mapping[Path, Path]) -> list[Gap]:
+    """What the heads of sweeps know of runs without a result in these folders: why they failed, which were never begun.
+
+    `within` has the folders by what they resolve to: a run is named as they were.
+    """
     known = {Path(gap.name).resolve(): gap for gap in gaps}
     for sweep in sweeps:
         for name in sweep.runs:
-            place = sweep.folder / name
-            asked = any(place.resolve().is_relative_to(folder) for folder in within)
-            if not asked or (place / "result.json").exists():
+            where = (sweep.folder / name).resolve()
+            place = next(
+                (folder / where.relative_to(found) for found, folder in within.items() if where.is_relative_to(found)), None
+            )
+            if place is None or (place / "result.json").exists():
                 continue
             failure = sweep.folder / SWEEP_FOLDER / "failed" / f"{name}.json"
             if failure.exists():
-                known[place.resolve()] = Gap(place.as_posix(), "failed", _reason(failure))
-            elif place.resolve() not in known:
-                known[place.resolve()] = Gap(place.as_posix(), "not begun", f"of the plan {sweep.name}")
+                known[where] = Gap(place.as_posix(), "failed", _reason(failure))
+            elif where not in known:
+                known[where] = Gap(place.as_posix(), "not begun", f"of the plan {sweep.name}")
     return list(known.values())
 
 
@@ -176,11 +215,11 @@ def _run_folders(folders: Sequence[Path]) -> list[Path]:
     for folder in folders:
         if not folder.is_dir():
             raise TetherError(f"there is no folder {folder}")
-        for name in ("result.json", "config.json"):
-            for place in folder.rglob(name):
-                if SWEEP_FOLDER not in place.parts:
-                    found.setdefault(place.parent.resolve(), place.parent)
-    return sorted(found.values())
+        places = {place.parent for name in ("result.json", "config.json") for place in folder.rglob(name)}
+        for place in sorted(places):
+            if SWEEP_FOLDER not in place.parts:
+                found.setdefault(place.resolve(), place)
+    return list(found.values())
 
 
 def _unfinished(run: Run) -> Gap:
@@ -190,9 +229,9 @@ def _unfinished(run: Run) -> Gap:
     return Gap(run.path.as_posix(), "running" if is_held(run.path) else "unfinished", how_far)
 
 
-def _folder(run: Run) -> str:
+def _folder(run: Path) -> str:
     """That of the method: of runs named s0, s1, ... the one they share."""
-    return (run.path.parent if re.fullmatch(r"s\d+", run.path.name) else run.path).as_posix()
+    return (run.parent if re.fullmatch(r"s\d+", run.name) else run).as_posix()
 
 
 def _task(run: Run) -> str:

@@ -61,14 +61,24 @@ def seeds_row(label: str, runs: Sequence[Run], policy: str | None = None) -> Row
     return Row(label, {title: Score(float(np.mean(values)), float(np.std(values))) for title, values in means.items()})
 
 
+def print_lines(lines: Sequence[Sequence[str]], title: str = "", markdown: bool = False) -> None:
+    """A table on the standard output: for a page, without the title, or for the terminal."""
+    from rich.console import Console
+
+    if markdown:
+        print(markdown_lines(lines))
+    else:
+        Console().print(rich_lines(lines, title))
+
+
 def rich_table(rows: Sequence[Row], title: str = "", heading: str = "") -> Shown:
     """For the terminal. `heading` stands above the labels."""
-    return rich_lines(_lines(rows, heading), title)
+    return rich_lines(row_lines(rows, heading), title)
 
 
 def markdown_table(rows: Sequence[Row], heading: str = "") -> str:
     """For a page, aligned so that it reads well as text too."""
-    return markdown_lines(_lines(rows, heading))
+    return markdown_lines(row_lines(rows, heading))
 
 
 def rich_lines(lines: Sequence[Sequence[str]], title: str = "") -> Shown:
@@ -143,7 +153,8 @@ def markdown_lines(lines: Sequence[Sequence[str]]) -> str:
     return "".join(f"| {' | '.join(map(_align, line, widths, range(len(line))))} |\n" for line in (heading, rule, *rest))
 
 
-def _lines(rows: Sequence[Row], heading: str) -> list[list[str]]:
+def row_lines(rows: Sequence[Row], heading: str) -> list[list[str]]:
+    """Rows as cells, below their heading."""
     columns = _columns(rows)
     return [[heading, *columns], *([row.label, *(_cell(row, column) for column in columns)] for row in rows)]
 

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 
-from tether.runs.reading import Run
+from tether.report.gathered import Group
 
 METRICS = {"distance from the data": "actor/data_distance", "Q": "critic/q", "bonus": "actor/bonus"}
 
 
-def not_evaluated(groups: Mapping[str, Sequence[Run]]) -> dict[str, list[Run]]:
+def not_evaluated(groups: Mapping[str, Group]) -> dict[str, Group]:
     """Those groups of runs of which none has a score."""
-    return {label: [*runs] for label, runs in groups.items() if all(run.result and not run.result["score"] for run in runs)}
+    return {label: group for label, group in groups.items() if all(run.result and not run.result["score"] for run in group.runs)}
 
 
-def unevaluated_lines(groups: Mapping[str, Sequence[Run]]) -> list[list[str]]:
+def unevaluated_lines(groups: Mapping[str, Group]) -> list[list[str]]:
     """At the end of training, means over seeds: how far actions are from recorded ones, Q, the bonus, and what it can see."""
     lines = [["run", "steps", *METRICS, "AUROC of the bonus"]]
-    for label, runs in groups.items():
+    for label, group in groups.items():
+        runs = group.runs
         steps = {int(run.training[-1]["step"]) for run in runs if run.training}
         last = [[run.series(metric)[1][-1:] for run in runs] for metric in METRICS.values()]
         values = [np.concatenate(column) for column in last]
@@ -28,7 +29,7 @@ def unevaluated_lines(groups: Mapping[str, Sequence[Run]]) -> list[list[str]]:
         known = [value for value in seen if value is not None]
         lines.append(
             [
-                label if len(runs) == 1 else f"{label} ({len(runs)} seeds)",
+                f"{label}{group.seeds_note}",
                 " and ".join(f"{step:,}" for step in sorted(steps)),
                 *(f"{column.mean():.3g}" if column.size else "-" for column in values),
                 f"{np.mean(known):.3f}" if known else "-",

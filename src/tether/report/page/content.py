@@ -14,6 +14,7 @@ from tether.errors import TetherError
 from tether.report import statistics
 from tether.report.costs import cost_line
 from tether.report.gathered import Gap, Gathered, Group
+from tether.report.left_out import left_out_line
 from tether.report.page.charts import Line, histogram_chart, line_chart
 from tether.report.page.runs import runs_section
 from tether.report.paper import OURS, marks, paper_method, paper_scores, paper_table
@@ -102,8 +103,14 @@ def _overview(found: Gathered, numbers: dict[int, str], policy: str | None, scor
     heads = (f"<th>the paper's {OURS}</th>" if beside else "") + "".join(f"<th>{escape(method)}</th>" for method in methods)
     return (
         f'<section id="table"><h2>{COLUMNS[score].capitalize()} score by task</h2><div class="scroll"><table class="scores">'
-        f"<thead><tr><th>task</th>{heads}</tr></thead><tbody>{''.join(rows)}</tbody></table></div></section>"
+        f"<thead><tr><th>task</th>{heads}</tr></thead><tbody>{''.join(rows)}</tbody></table></div>{_left_out(found)}</section>"
     )
+
+
+def _left_out(found: Gathered) -> str:
+    """What no number of a table has in it, in a line; all of it is at the end of the page."""
+    told = left_out_line(found)
+    return f'<p class="note">Left out: {escape(told)}. <a href="#missing">All of them</a></p>' if told else ""
 
 
 def _task_section(found: Gathered, task: str, numbers: dict[int, str], policy: str | None) -> str:
@@ -129,9 +136,7 @@ def _task_table(task: str, groups: Sequence[Group], numbers: dict[int, str], pol
         theirs = paper_method(group.agent, group.bonus, group.runs[0].config["agent"]) or ""
         shown = "".join(_cell(cells[id(group)].get(column), numbers[id(group)]) for column in columns)
         beside = f'<td class="paper">{_marked(paper[theirs], paper_marks.get(theirs)) if theirs in paper else ""}</td>'
-        lines.append(
-            f'<tr><th scope="row">{escape(group.label)}</th><td>{len(group.runs)}</td>{shown}{beside if paper else ""}</tr>'
-        )
+        lines.append(f'<tr><th scope="row">{escape(group.label)}</th><td>{group.seeds}</td>{shown}{beside if paper else ""}</tr>')
     return (
         f'<div class="scroll"><table class="scores"><thead><tr><th>method</th><th>seeds</th>{heads}</tr></thead>'
         f"<tbody>{''.join(lines)}</tbody></table></div>"
@@ -205,7 +210,7 @@ def _across(found: Gathered, policy: str | None, score: str) -> str:
         return f'{head}<p class="note">{escape(str(error))}.</p></section>'
     lines = [Line(name, thresholds, *profiles[name], marked=False) for name in scores.by_method]
     chart = line_chart(lines, "score", "share of runs above it", "performance profiles, with 95 % intervals", lambda x: f"{x:g}")
-    left_out = "".join(f"<li>{escape(line)}</li>" for line in scores.left_out)
+    left_out = "".join(f"<li>{escape(line)}</li>" for line in (*scores.left_out, left_out_line(found)) if line)
     better = f"<details><summary>Which is better than which</summary>{_plain_table(pairs)}</details>" if len(pairs) > 1 else ""
     return (
         f'{head}<div class="beside"><div>{_plain_table(methods)}{better}</div><div class="charts">{chart}</div></div>'

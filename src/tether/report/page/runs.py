@@ -17,7 +17,7 @@ from tether.runs.reading import Run
 def runs_section(group: Group, name: str, others: Sequence[Group], policy: str | None) -> str:
     """A group's runs, closed until a number that comes from them is clicked. `name` is the section's in the page."""
     first = group.runs[0]
-    seeds = f"{len(group.runs)} seeds" if len(group.runs) > 1 else "1 run"
+    seeds = f"{group.seeds} seeds" if len(group.runs) + group.missing > 1 else "1 run"
     rows = "".join(_run_line(run, policy) for run in group.runs)
     differs = differing(group, others)
     told = "; ".join(f"{key} = {value}" for key, value in differs.items())
