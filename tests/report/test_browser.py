@@ -117,6 +117,15 @@ def test_a_number_is_clicked_tasks_are_filtered_and_light_turns_to_dark(page: Pa
         assert 0 <= browser.run("return document.getElementById('runs-3').getBoundingClientRect().top") < 1000
         assert "tether train --dataset mine.hdf5" in browser.run("return document.getElementById('runs-3').innerText")
 
+        # A number over tasks opens the runs of all, one that compares two methods those of both.
+        browser.click("tr.across td a")
+        time.sleep(0.3)
+        assert browser.run(opened) == ["runs-0-and-others", "runs-3"]
+        browser.run("document.querySelectorAll('details').forEach(d => { d.open = d.parentNode.tagName === 'DIV' && !d.id; })")
+        browser.click("section.across a[data-also]")
+        time.sleep(0.3)
+        assert browser.run(opened) == ["runs-0-and-others", "runs-1-and-others"]
+
         # The filter.
         assert browser.run(SHOWN) == ["hopper-medium-v2", "mine"]
         browser.click("#task option:nth-child(3)")

@@ -137,6 +137,41 @@ def test_what_was_learnt_online_is_another_method(tmp_path: Path):
     assert [group.label for group in group_runs([offline, online])] == ["td3-cvae", "td3+online-cvae"]
 
 
+def test_numbers_over_tasks_lead_to_all_the_runs_behind_them(page: tuple[str, Reader]):
+    text, _ = page
+    overview = text[text.index('<section id="table">') :].split("</section>")[0]
+    # Means over hopper-medium-v2 and mine: (40.5 + 10.5) / 2 and (50.5 + 10.0) / 2.
+    assert '<td><a href="#runs-0-and-others">25.5</a></td>' in overview
+    assert '<td><a href="#runs-1-and-others"><b>30.2</b></a></td>' in overview
+    across = text[text.index('<section class="across">') :].split("</section>")[0]
+    assert re.search(r'<td>td3-cvae</td><td><a href="#runs-1-and-others">2 x 2</a></td><td><a href="#runs-1-and-others">', across)
+    assert re.search(r'than .*?<a href="#runs-[01]-and-others" data-also="runs-[01]-and-others">\d', across)  # of both methods
+    assert across.count('<a href="#runs-1-and-others" aria-label="runs of td3-cvae"><path') == 1  # the profile
+    panel = across[across.index('id="runs-1-and-others"') :]
+    assert "td3-cvae: 4 runs on 2 tasks" in panel
+    assert len(re.findall(r"<code>\S+/(hopper-medium-v2|mine)/td3-cvae/s[01]</code>", panel)) == 4
+    assert '<a href="#runs-1">hopper-medium-v2</a>, <a href="#runs-3">mine</a>' in panel
+
+
+def test_numbers_over_one_task_lead_to_its_own_runs(tmp_path: Path):
+    write_all(tmp_path)
+    text = make_page(gather([tmp_path / "mine"]), "runs")
+    across = text[text.index('<section class="across">') :].split("</section>")[0]
+    assert re.search(r'<td>td3-cvae</td><td><a href="#runs-1">', across)
+    assert "-and-others" not in text
+
+
+def test_every_table_says_what_its_choices_have_cost(page: tuple[str, Reader]):
+    """Two methods of two seeds on each task, with two evaluations of two episodes each: 16 for a task, 32 for both."""
+    text, _ = page
+    settings = "; of settings 1,200 (proof: by the last score)."
+    parts = [text[text.index(start) :].split("</section>")[0] for start in ('<section id="table">', '<section class="across">')]
+    assert all(f"episodes in the environment: of the step 0{settings}" in part for part in parts)
+    tasks = text.split('<section class="task"')[1:]
+    assert all(f"episodes in the environment: of the step 16 for best, 0 for the others{settings}" in task for task in tasks)
+    assert len(tasks) == 2
+
+
 def test_the_papers_numbers_stand_beside_ours_where_it_has_any(page: tuple[str, Reader]):
     text, _ = page
     section = text[text.index('<section class="task" data-task="hopper-medium-v2">') :].split("</section>")[0]

@@ -58,7 +58,8 @@ def report(
             then of the others.
         until: Leave out what came after the evaluation at this step, to compare runs of different lengths.
         markdown: Print the table for a page.
-        csv: Print every number on a line of its own, with its runs and the paper's number.
+        csv: Print every number on a line of its own, with its runs and the paper's number. What stands below other tables, such
+            as what is left out, goes to the standard error.
         latex: Print tasks by methods in the form of the paper's table: the best bold, what reaches it underlined.
         html: Write one page with everything in it: tables beside the paper's, curves, profiles, every number's runs, what is
             missing or failed. It opens anywhere and needs no network.

@@ -31,6 +31,7 @@ class Line:
     low: np.ndarray = field(default_factory=lambda: np.zeros(0))
     high: np.ndarray = field(default_factory=lambda: np.zeros(0))
     marked: bool = True  # a dot at every point
+    target: str = ""  # the panel of the runs behind it, which a click on the line opens
 
 
 def line_chart(lines: Sequence[Line], x_label: str, y_label: str, title: str, spell_x: Spell = spell_steps) -> str:
@@ -119,6 +120,7 @@ def _axes(
 
 def _drawn(line: Line, number: int, place_x: Callable[[float], float], place_y: Callable[[float], float], spell_x: Spell) -> str:
     parts = [f'<g class="series {_colour(number)}" data-series="{number}">']
+    parts += [f'<a href="#{line.target}" aria-label="runs of {escape(line.label)}">'] if line.target else []
     if len(line.low):
         there = [(place_x(x), place_y(y)) for x, y in zip(line.x, line.high, strict=True)]
         back = [(place_x(x), place_y(y)) for x, y in zip(line.x, line.low, strict=True)]
@@ -132,7 +134,7 @@ def _drawn(line: Line, number: int, place_x: Callable[[float], float], place_y: 
             between = f" [{line.low[index]:.1f}, {line.high[index]:.1f}]" if len(line.low) else ""
             told = escape(f"{line.label}: {y:.1f}{between} at {spell_x(x)}")
             parts.append(f'<circle cx="{place_x(x):.1f}" cy="{place_y(y):.1f}" r="2.5"><title>{told}</title></circle>')
-    return "".join([*parts, "</g>"])
+    return "".join([*parts, "</a>" if line.target else "", "</g>"])
 
 
 def _figure(parts: Sequence[str], labels: Sequence[str], title: str) -> str:

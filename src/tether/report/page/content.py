@@ -4,26 +4,23 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
 from html import escape
 from pathlib import Path
 
 import numpy as np
 
-from tether.errors import TetherError
-from tether.report import statistics
 from tether.report.costs import cost_line
 from tether.report.gathered import Gap, Gathered, Group
-from tether.report.left_out import left_out_line
+from tether.report.page.across import across_section, behind_methods
+from tether.report.page.cells import cell_of, cost_note, left_out_note, link, marked, plural
 from tether.report.page.charts import Line, histogram_chart, line_chart
 from tether.report.page.runs import runs_section
 from tether.report.paper import OURS, marks, paper_method, paper_scores, paper_table
-from tether.report.scoring import Cell, mean_curve, task_cells
-from tether.report.tables import COLUMNS, Score
+from tether.report.scoring import mean_curve, task_cells
+from tether.report.tables import COLUMNS
 from tether.storage import replacing
 
 HERE = Path(__file__).parent
-TAGS = {"best": "b", "within": "u"}
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'"  # the page itself forbids the network
 
 
@@ -42,7 +39,7 @@ def make_page(found: Gathered, title: str, policy: str | None = None, score: str
             _header(found, title),
             "<main>",
             _overview(found, numbers, policy, score),
-            _across(found, policy, score),
+            across_section(found, numbers, policy, score),
             *sections,
             _gaps_section(found.gaps),
             _how_to_read(found),
@@ -60,8 +57,8 @@ def make_page(found: Gathered, title: str, policy: str | None = None, score: str
 
 def _header(found: Gathered, title: str) -> str:
     runs, methods = len(found.runs), len({group.label for group in found.groups})
-    facts = [f"{runs} finished {_plural(runs, 'run')}", f"{methods} {_plural(methods, 'method')}"]
-    facts.append(f"{len(found.tasks)} {_plural(len(found.tasks), 'task')}")
+    facts = [f"{runs} finished {plural(runs, 'run')}", f"{methods} {plural(methods, 'method')}"]
+    facts.append(f"{len(found.tasks)} {plural(len(found.tasks), 'task')}")
     missing = f' · <a href="#missing">{len(found.gaps)} missing or failed</a>' if found.gaps else " · nothing missing or failed"
     options = "".join(f"<option>{escape(task)}</option>" for task in found.tasks)
     return (
@@ -81,9 +78,9 @@ def _overview(found: Gathered, numbers: dict[int, str], policy: str | None, scor
     for task in found.tasks:
         groups = found.on(task)
         cells = {group.label: (task_cells(groups, policy)[id(group)].get(score), numbers[id(group)]) for group in groups}
-        shown = "".join(_cell(*cells.get(method, (None, ""))) for method in methods)
+        shown = "".join(cell_of(*cells.get(method, (None, ""))) for method in methods)
         paper = papers[task]
-        theirs = f'<td class="paper">{_marked(paper[OURS], marks(paper).get(OURS)) if paper else ""}</td>' if beside else ""
+        theirs = f'<td class="paper">{marked(paper[OURS], marks(paper).get(OURS)) if paper else ""}</td>' if beside else ""
         name = escape(task, quote=True)
         rows.append(f'<tr data-task="{name}"><th scope="row">{name}</th>{theirs}{shown}</tr>')
         for method, (cell, _) in cells.items():
@@ -98,48 +95,46 @@ def _overview(found: Gathered, numbers: dict[int, str], policy: str | None, scor
                 name: f"<b>{text}</b>" if round(whole[name], 1) == best and len(whole) > 1 else text
                 for name, text in texts.items()
             }
+            behind = behind_methods(found, numbers)
+            texts = {name: link(text, [behind[name]]) for name, text in texts.items()}
             shown = "".join(f"<td>{texts.get(method, '–')}</td>" for method in methods)
             rows.append(f'<tr class="across"><th scope="row">mean</th>{"<td></td>" if beside else ""}{shown}</tr>')
     heads = (f"<th>the paper's {OURS}</th>" if beside else "") + "".join(f"<th>{escape(method)}</th>" for method in methods)
     return (
         f'<section id="table"><h2>{COLUMNS[score].capitalize()} score by task</h2><div class="scroll"><table class="scores">'
-        f"<thead><tr><th>task</th>{heads}</tr></thead><tbody>{''.join(rows)}</tbody></table></div>{_left_out(found)}</section>"
+        f"<thead><tr><th>task</th>{heads}</tr></thead><tbody>{''.join(rows)}</tbody></table></div>"
+        f"{cost_note(found.runs, found, [score])}{left_out_note(found)}</section>"
     )
-
-
-def _left_out(found: Gathered) -> str:
-    """What no number of a table has in it, in a line; all of it is at the end of the page."""
-    told = left_out_line(found)
-    return f'<p class="note">Left out: {escape(told)}. <a href="#missing">All of them</a></p>' if told else ""
 
 
 def _task_section(found: Gathered, task: str, numbers: dict[int, str], policy: str | None) -> str:
     groups = found.on(task)
     name = escape(task, quote=True)
-    charts = [chart for chart in (_curves(groups, policy), *_histograms(groups)) if chart]
+    charts = [chart for chart in (_curves(groups, numbers, policy), *_histograms(groups)) if chart]
     behind = "".join(runs_section(group, numbers[id(group)], groups, policy) for group in groups)
     return (
         f'<section class="task" data-task="{name}"><h2>{name}</h2><div class="beside"><div>'
-        f'{_task_table(task, groups, numbers, policy)}</div><div class="charts">{"".join(charts)}</div></div>'
+        f'{_task_table(found, task, groups, numbers, policy)}</div><div class="charts">{"".join(charts)}</div></div>'
         f'{_task_note(task, groups)}<div class="behind">{behind}</div></section>'
     )
 
 
-def _task_table(task: str, groups: Sequence[Group], numbers: dict[int, str], policy: str | None) -> str:
+def _task_table(found: Gathered, task: str, groups: Sequence[Group], numbers: dict[int, str], policy: str | None) -> str:
     cells = task_cells(groups, policy)
     paper = paper_scores(task)
     paper_marks = marks(paper)
-    columns = [column for column in COLUMNS if any(column in found for found in cells.values())]
+    columns = [column for column in COLUMNS if any(column in mine for mine in cells.values())]
     heads = "".join(f"<th>{COLUMNS[column]}</th>" for column in columns) + ("<th>the paper</th>" if paper else "")
     lines = []
     for group in groups:
         theirs = paper_method(group.agent, group.bonus, group.runs[0].config["agent"]) or ""
-        shown = "".join(_cell(cells[id(group)].get(column), numbers[id(group)]) for column in columns)
-        beside = f'<td class="paper">{_marked(paper[theirs], paper_marks.get(theirs)) if theirs in paper else ""}</td>'
+        shown = "".join(cell_of(cells[id(group)].get(column), numbers[id(group)]) for column in columns)
+        beside = f'<td class="paper">{marked(paper[theirs], paper_marks.get(theirs)) if theirs in paper else ""}</td>'
         lines.append(f'<tr><th scope="row">{escape(group.label)}</th><td>{group.seeds}</td>{shown}{beside if paper else ""}</tr>')
     return (
         f'<div class="scroll"><table class="scores"><thead><tr><th>method</th><th>seeds</th>{heads}</tr></thead>'
         f"<tbody>{''.join(lines)}</tbody></table></div>"
+        + cost_note([run for group in groups for run in group.runs], found, columns)
     )
 
 
@@ -151,7 +146,7 @@ def _task_note(task: str, groups: Sequence[Group]) -> str:
         return f'<p class="note">{unit}. The paper has no number for this dataset.</p>'
     paper_marks = marks(paper)
     order = sorted(paper, key=lambda method: (method != OURS, -paper[method].mean))
-    whole = ", ".join(f"{escape(method)} {_marked(paper[method], paper_marks.get(method))}" for method in order)
+    whole = ", ".join(f"{escape(method)} {marked(paper[method], paper_marks.get(method))}" for method in order)
     return f'<p class="note">{unit}. The paper, on its own data ({paper_table()["versions"]}): {whole}.</p>'
 
 
@@ -159,26 +154,12 @@ def _unit(group: Group) -> str:
     return str((group.runs[0].result or {}).get("score_unit", "normalised"))
 
 
-def _cell(cell: Cell | None, target: str) -> str:
-    if cell is None:
-        return "<td>–</td>"
-    return f'<td><a href="#{target}">{_marked(cell.score, cell.mark)}</a></td>'
-
-
-def _marked(score: Score, mark: str | None) -> str:
-    text = escape(str(replace(score, step=None)))
-    if score.step is not None:
-        text = f'<span title="at step {score.step:,}">{text}</span>'
-    tag = TAGS.get(mark or "")
-    return f"<{tag}>{text}</{tag}>" if tag else text
-
-
-def _curves(groups: Sequence[Group], policy: str | None) -> str:
+def _curves(groups: Sequence[Group], numbers: dict[int, str], policy: str | None) -> str:
     lines, normalised = [], all(run.scores(policy) is not None for group in groups for run in group.runs)
     for group in groups:
         curve = mean_curve(group, policy, normalised)
         if curve is not None:
-            lines.append(Line(group.label, *curve))
+            lines.append(Line(group.label, *curve, target=numbers[id(group)]))
     title = "over training, with 95 % intervals"
     return line_chart(lines, "gradient steps", "normalised score" if normalised else "return", title) if lines else ""
 
@@ -195,30 +176,6 @@ def _histograms(groups: Sequence[Group]) -> list[str]:
         title = f"bonus {group.bonus} on held-out pairs, by kind of action"
         charts.append(histogram_chart(np.asarray(found["edges"], float), shares, "bonus", title))
     return charts
-
-
-def _across(found: Gathered, policy: str | None, score: str) -> str:
-    """All tasks together, where there is anything that all methods did."""
-    if len(found.groups) < 2:
-        return ""
-    head = f'<section class="across"><h2>All tasks together: {COLUMNS[score]} score</h2>'
-    try:
-        scores = statistics.collect_scores(found.groups, score, policy)
-        methods, pairs = statistics.statistics_lines(scores)
-        thresholds, profiles = statistics.performance_profiles(scores)
-    except TetherError as error:
-        return f'{head}<p class="note">{escape(str(error))}.</p></section>'
-    lines = [Line(name, thresholds, *profiles[name], marked=False) for name in scores.by_method]
-    chart = line_chart(lines, "score", "share of runs above it", "performance profiles, with 95 % intervals", lambda x: f"{x:g}")
-    left_out = "".join(f"<li>{escape(line)}</li>" for line in (*scores.left_out, left_out_line(found)) if line)
-    better = f"<details><summary>Which is better than which</summary>{_plain_table(pairs)}</details>" if len(pairs) > 1 else ""
-    return (
-        f'{head}<div class="beside"><div>{_plain_table(methods)}{better}</div><div class="charts">{chart}</div></div>'
-        f'<p class="note">By rliable, on {len(scores.tasks)} '
-        f"{_plural(len(scores.tasks), 'task')}: {escape(', '.join(scores.tasks))}. Seeds are resampled within tasks.</p>"
-        + (f"<details><summary>What is left out</summary><ul>{left_out}</ul></details>" if left_out else "")
-        + "</section>"
-    )
 
 
 def _gaps_section(gaps: Sequence[Gap]) -> str:
@@ -247,14 +204,3 @@ def _how_to_read(found: Gathered) -> str:
         "<li>Click a number for the runs behind it, their settings, versions and hashes, and the command that makes them.</li>"
         f"<li>{escape(cost[0].upper() + cost[1:])}.</li></ul></section>"
     )
-
-
-def _plain_table(lines: Sequence[Sequence[str]]) -> str:
-    head, *rest = lines
-    heads = "".join(f"<th>{escape(cell)}</th>" for cell in head)
-    rows = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in line) + "</tr>" for line in rest)
-    return f'<div class="scroll"><table class="scores"><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table></div>'
-
-
-def _plural(number: int, word: str) -> str:
-    return word if number == 1 else f"{word}s"

@@ -20,17 +20,27 @@ document.getElementById("theme").addEventListener("click", () => {
   root.dataset.theme = dark ? "light" : "dark";
 });
 
-// A number leads to its runs, and opens them.
+// A number leads to its runs, and opens them; one that compares two methods opens both.
 function openTarget() {
   const target = location.hash.length > 1 ? document.getElementById(location.hash.slice(1)) : null;
   if (target && target.tagName === "DETAILS") {
     target.open = true;
+    const section = target.closest("section[hidden]");
+    if (section) {
+      select.value = "";
+      showTask("");
+    }
     target.scrollIntoView({ block: "start" });
   }
 }
 addEventListener("hashchange", openTarget);
 for (const link of document.querySelectorAll('a[href^="#runs-"]')) {
-  link.addEventListener("click", () => setTimeout(openTarget)); // also when it is clicked a second time
+  link.addEventListener("click", () => {
+    for (const name of (link.dataset.also || "").split(" ").filter(Boolean)) {
+      document.getElementById(name).open = true;
+    }
+    setTimeout(openTarget); // also when it is clicked a second time
+  });
 }
 openTarget();
 

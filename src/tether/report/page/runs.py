@@ -23,14 +23,31 @@ def runs_section(group: Group, name: str, others: Sequence[Group], policy: str |
     told = "; ".join(f"{key} = {value}" for key, value in differs.items())
     return (
         f'<details class="runs" id="{name}"><summary>{escape(group.label)}: {seeds}</summary>'
-        f'<div class="scroll"><table><thead><tr><th>run</th><th>seed</th><th>last</th><th>last ten</th><th>best</th>'
-        f"<th>steps</th><th>time</th><th>result.json, sha256</th></tr></thead><tbody>{rows}</tbody></table></div>"
+        + _runs_table(rows)
         + (f"<p>Differs from the others of {escape(group.method)} here in: <code>{escape(told)}</code></p>" if told else "")
         + f"<p>Makes them again:</p><pre>{escape(command(group))}</pre>"
         + _facts_table("dataset", _dataset(first))
         + _facts_table("versions", _versions(group))
         + _facts_table("settings", dict(settings(first.config)))
         + "</details>"
+    )
+
+
+def all_runs_section(groups: Sequence[Group], name: str, panels: Sequence[str], policy: str | None) -> str:
+    """One method's runs on several tasks, and from each task to its panel, with settings, command and versions."""
+    rows = "".join(_run_line(run, policy) for group in groups for run in group.runs)
+    tasks = ", ".join(f'<a href="#{panel}">{escape(group.task)}</a>' for group, panel in zip(groups, panels, strict=True))
+    number = sum(len(group.runs) for group in groups)
+    return (
+        f'<details class="runs" id="{name}"><summary>{escape(groups[0].label)}: {number} runs on {len(groups)} tasks</summary>'
+        f"{_runs_table(rows)}<p>Settings, command and versions: {tasks}</p></details>"
+    )
+
+
+def _runs_table(rows: str) -> str:
+    return (
+        '<div class="scroll"><table><thead><tr><th>run</th><th>seed</th><th>last</th><th>last ten</th><th>best</th>'
+        f"<th>steps</th><th>time</th><th>result.json, sha256</th></tr></thead><tbody>{rows}</tbody></table></div>"
     )
 
 
