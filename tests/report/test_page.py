@@ -19,7 +19,7 @@ from tether.config import make_config, to_json
 from tether.report import statistics
 from tether.report.costs import cost_line
 from tether.report.gathered import Group, gather, group_runs
-from tether.report.page.charts import ticks
+from tether.report.page.charts import Line, line_chart, ticks
 from tether.report.page.content import make_page
 from tether.report.page.runs import command
 from tether.runs.reading import Run
@@ -144,8 +144,12 @@ def test_numbers_over_tasks_lead_to_all_the_runs_behind_them(page: tuple[str, Re
     assert '<td><a href="#runs-0-and-others">25.5</a></td>' in overview
     assert '<td><a href="#runs-1-and-others"><b>30.2</b></a></td>' in overview
     across = text[text.index('<section class="across">') :].split("</section>")[0]
-    assert re.search(r'<td>td3-cvae</td><td><a href="#runs-1-and-others">2 x 2</a></td><td><a href="#runs-1-and-others">', across)
-    assert re.search(r'than .*?<a href="#runs-[01]-and-others" data-also="runs-[01]-and-others">\d', across)  # of both methods
+    assert re.search(
+        r'<th scope="row">td3-cvae</th><td><a href="#runs-1-and-others">2 x 2</a></td><td><a href="#runs-1-and-others">', across
+    )
+    assert re.search(
+        r'than .*?<a href="#runs-[01]-and-others" data-also="runs-[01]-and-others"><span class="free">\d', across
+    )  # of both methods
     assert across.count('<a href="#runs-1-and-others" aria-label="runs of td3-cvae"><path') == 1  # the profile
     panel = across[across.index('id="runs-1-and-others"') :]
     assert "td3-cvae: 4 runs on 2 tasks" in panel
@@ -157,7 +161,7 @@ def test_numbers_over_one_task_lead_to_its_own_runs(tmp_path: Path):
     write_all(tmp_path)
     text = make_page(gather([tmp_path / "mine"]), "runs")
     across = text[text.index('<section class="across">') :].split("</section>")[0]
-    assert re.search(r'<td>td3-cvae</td><td><a href="#runs-1">', across)
+    assert re.search(r'<th scope="row">td3-cvae</th><td><a href="#runs-1">', across)
     assert "-and-others" not in text
 
 
@@ -166,9 +170,9 @@ def test_every_table_says_what_its_choices_have_cost(page: tuple[str, Reader]):
     text, _ = page
     settings = "; of settings 1,200 (proof: by the last score)."
     parts = [text[text.index(start) :].split("</section>")[0] for start in ('<section id="table">', '<section class="across">')]
-    assert all(f"episodes in the environment: of the step 0{settings}" in part for part in parts)
+    assert all(f"Episodes in the environment that choices cost: 0{settings}" in part for part in parts)
     tasks = text.split('<section class="task"')[1:]
-    assert all(f"episodes in the environment: of the step 16 for best, 0 for the others{settings}" in task for task in tasks)
+    assert all(f"that choices cost: 16 for best, 0 for last and last ten{settings}" in task for task in tasks)
     assert len(tasks) == 2
 
 
@@ -236,6 +240,24 @@ def test_one_method_on_one_task_does_not_take_the_others_out_of_the_comparison(t
     text = make_page(gather([tmp_path]), "runs")
     assert "iql-none: only on mine" in text
     assert "on 2 tasks: hopper-medium-v2, mine" in text
+
+
+def test_a_page_of_runs_that_are_under_way_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    write_run(tmp_path, "mine", "bc-none", 0, 1.0, finished=False)
+    assert cli.main(["report", str(tmp_path), "--html", str(tmp_path / "page.html")]) == 0
+    assert capsys.readouterr().out == f"{tmp_path}/page.html: 0 finished runs, 1 missing or failed\n"
+    text = (tmp_path / "page.html").read_text()
+    part = text[text.index('<section id="table">') :].split("</section>")[0]
+    assert "No run has finished yet" in part
+    assert "s0, its one seed: at step 2,000 of 2,000" in part
+    assert "<table" not in part
+    assert 'id="task"' not in text  # there is nothing to choose from
+
+
+def test_lines_of_fifteen_methods_are_told_apart():
+    lines = [Line(f"m{number}", np.arange(2.0), np.arange(2.0)) for number in range(21)]
+    drawn = re.findall(r'<g class="series (.*?)"', line_chart(lines, "x", "y", "title"))
+    assert len(set(drawn)) == 21
 
 
 def test_methods_of_one_name_are_told_apart_by_their_folders(tmp_path: Path):

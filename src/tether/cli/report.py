@@ -161,8 +161,8 @@ def _export(
     if html is not None:
         write_page(found, html, f"Runs in {', '.join(map(str, folders))}{window and ', ' + window}", policy, score)
         if not csv and not latex:
-            on = found.tasks[0] if len(found.tasks) == 1 else f"{len(found.tasks)} tasks"
-            print(f"{html}: {len(found.runs)} finished runs on {on}, {len(found.gaps)} missing or failed")
+            on = f" on {found.tasks[0] if len(found.tasks) == 1 else f'{len(found.tasks)} tasks'}" if found.tasks else ""
+            print(f"{html}: {len(found.runs)} finished runs{on}, {len(found.gaps)} missing or failed")
 
 
 def _show_scores(found: Gathered, policy: str | None, policies: bool, markdown: bool, window: str) -> None:

@@ -25,9 +25,9 @@ def table_cost(runs: Sequence[Run], sweeps: Sequence[SweepFacts], columns: Seque
     """The same of one table, in a line below it. `columns` are those of its scores."""
     step = "0"
     if BEST in columns:
-        step = f"{_looked_at(runs):,}" + (" for best, 0 for the others" if len(columns) > 1 else "")
+        step = f"{_looked_at(runs):,}" + (" for best, 0 for last and last ten" if len(columns) > 1 else "")
     settings = _of_settings(sweeps)
-    return f"Choices cost episodes in the environment: of the step {step}{settings and '; of settings ' + settings}."
+    return f"Episodes in the environment that choices cost: {step}{settings and '; of settings ' + settings}."
 
 
 def _looked_at(runs: Sequence[Run]) -> int:

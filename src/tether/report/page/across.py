@@ -10,7 +10,7 @@ from tether.errors import TetherError
 from tether.report import statistics
 from tether.report.gathered import Gathered, Group
 from tether.report.left_out import left_out_line
-from tether.report.page.cells import cost_note, link, plural, table
+from tether.report.page.cells import cost_note, interval_of, link, name_of, plural, table
 from tether.report.page.charts import Line, line_chart
 from tether.report.page.runs import all_runs_section
 from tether.report.tables import COLUMNS
@@ -25,7 +25,8 @@ def across_section(found: Gathered, numbers: dict[int, str], policy: str | None,
         all_runs_section(groups, target, [numbers[id(group)] for group in groups], policy)
         for groups, target in _panels(found, numbers)
     )
-    behind = f'<div class="behind">{behind}</div>' if behind else ""
+    if behind:
+        behind = f'<details class="lists"><summary>The runs of each method</summary><div class="behind">{behind}</div></details>'
     try:
         scores = statistics.collect_scores(found.groups, score, policy)
         methods, pairs = statistics.statistics_lines(scores)
@@ -34,11 +35,11 @@ def across_section(found: Gathered, numbers: dict[int, str], policy: str | None,
         return f'{head}<p class="note">{escape(str(error))}.</p>{behind}</section>'
     targets = behind_methods(found, numbers)
     ordered = [line[0] for line in methods[1:]]
-    rows = [[escape(name), *(link(escape(cell), [targets[name]]) for cell in cells)] for name, *cells in methods[1:]]
+    rows = [[name_of(name), *(link(interval_of(cell), [targets[name]]) for cell in cells)] for name, *cells in methods[1:]]
     shown = table([escape(cell) for cell in methods[0]], rows)
     if len(pairs) > 1:
         both = [[targets[name] for name in pair] for pair in combinations(ordered, 2)]
-        lines = [[escape(told), link(escape(cell), pair)] for (told, cell), pair in zip(pairs[1:], both, strict=True)]
+        lines = [[name_of(told), link(interval_of(cell), pair)] for (told, cell), pair in zip(pairs[1:], both, strict=True)]
         shown += (
             f"<details><summary>Which is better than which</summary>{table([escape(cell) for cell in pairs[0]], lines)}</details>"
         )

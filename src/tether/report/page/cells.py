@@ -38,9 +38,10 @@ def marked(score: Score, mark: str | None) -> str:
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Of cells in HTML."""
+    """Of cells in HTML. The first of a row is its name."""
     heads = "".join(f"<th>{cell}</th>" for cell in head)
-    lines = "".join("<tr>" + "".join(f"<td>{cell}</td>" for cell in row) + "</tr>" for row in rows)
+    cells = ("".join(f"<td>{cell}</td>" for cell in row) for _, *row in rows)
+    lines = "".join(f'<tr><th scope="row">{row[0]}</th>{shown}</tr>' for row, shown in zip(rows, cells, strict=True))
     return f'<div class="scroll"><table class="scores"><thead><tr>{heads}</tr></thead><tbody>{lines}</tbody></table></div>'
 
 
@@ -53,6 +54,20 @@ def left_out_note(found: Gathered) -> str:
 def cost_note(runs: Sequence[Run], found: Gathered, columns: Sequence[str]) -> str:
     """What the choices behind these columns have cost."""
     return f'<p class="note cost">{escape(table_cost(runs, found.sweeps, columns))}</p>'
+
+
+def name_of(label: str) -> str:
+    """A method's name, which a narrow screen may break after a slash."""
+    return escape(label).replace("/", "/<wbr>")
+
+
+def interval_of(cell: str) -> str:
+    """`1.0 [0.5, 1.5]`, which a narrow screen may break before the bracket alone."""
+    value, bracket, rest = cell.partition("[")
+    if not bracket:
+        return escape(cell)
+    whole = f'<span class="whole">[{escape(rest)}</span>' if any(letter.isdigit() for letter in rest) else f"[{escape(rest)}"
+    return f'<span class="free">{escape(value)}{whole}</span>'
 
 
 def plural(number: int, word: str) -> str:

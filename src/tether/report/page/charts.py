@@ -15,8 +15,8 @@ import numpy as np
 from tether.report.figures import spell_steps
 
 WIDTH, HEIGHT = 440, 270
-LEFT, RIGHT, TOP, BOTTOM = 46, 12, 12, 40
-COLOURS = 7  # of page.css; further lines are dashed
+LEFT, RIGHT, TOP, BOTTOM = 56, 18, 12, 40
+COLOURS = 7  # of page.css; seven further lines are dashed, and seven more are dotted
 
 Spell = Callable[[float], str]
 
@@ -148,7 +148,7 @@ def _figure(parts: Sequence[str], labels: Sequence[str], title: str) -> str:
 
 
 def _colour(number: int) -> str:
-    return f"c{number % COLOURS}" + (" dashed" if number // COLOURS % 2 else "")
+    return f"c{number % COLOURS}" + ("", " dashed", " dotted")[number // COLOURS % 3]
 
 
 def _path(points: Sequence[tuple[float, float]]) -> str:

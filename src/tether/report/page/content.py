@@ -12,7 +12,7 @@ import numpy as np
 from tether.report.costs import cost_line
 from tether.report.gathered import Gap, Gathered, Group
 from tether.report.page.across import across_section, behind_methods
-from tether.report.page.cells import cell_of, cost_note, left_out_note, link, marked, plural
+from tether.report.page.cells import cell_of, cost_note, left_out_note, link, marked, name_of, plural
 from tether.report.page.charts import Line, histogram_chart, line_chart
 from tether.report.page.runs import runs_section
 from tether.report.paper import OURS, marks, paper_method, paper_scores, paper_table
@@ -57,19 +57,24 @@ def make_page(found: Gathered, title: str, policy: str | None = None, score: str
 
 def _header(found: Gathered, title: str) -> str:
     runs, methods = len(found.runs), len({group.label for group in found.groups})
-    facts = [f"{runs} finished {plural(runs, 'run')}", f"{methods} {plural(methods, 'method')}"]
-    facts.append(f"{len(found.tasks)} {plural(len(found.tasks), 'task')}")
+    facts = [f"{runs} finished {plural(runs, 'run')}"] if runs else ["no finished run"]
+    if runs:
+        facts += [f"{methods} {plural(methods, 'method')}", f"{len(found.tasks)} {plural(len(found.tasks), 'task')}"]
     missing = f' · <a href="#missing">{len(found.gaps)} missing or failed</a>' if found.gaps else " · nothing missing or failed"
     options = "".join(f"<option>{escape(task)}</option>" for task in found.tasks)
+    choose = f'<label>Task <select id="task"><option value="">all {len(found.tasks)}</option>{options}</select></label>'
     return (
         f'<header><h1>Tether report</h1><p>{escape(title)}</p><p>{" · ".join(facts)}{missing}</p><div class="bar">'
-        f'<label>Task <select id="task"><option value="">all {len(found.tasks)}</option>{options}</select></label>'
+        f"{choose if len(found.tasks) > 1 else ''}"
         f'<button type="button" id="theme">Light or dark</button></div></header>'
     )
 
 
 def _overview(found: Gathered, numbers: dict[int, str], policy: str | None, score: str) -> str:
     """The table in the paper's form: tasks by methods, and the paper's own beside them."""
+    if not found.groups:
+        told = "No run has finished yet, so there is no score. What there is:" if found.gaps else "There is no run here."
+        return f'<section id="table"><h2>Scores</h2><p>{told}</p>{left_out_note(found)}</section>'
     tasks_of = Counter(group.label for group in found.groups)
     methods = sorted(tasks_of, key=lambda method: -tasks_of[method])  # those that have most to show are seen first
     papers = {task: paper_scores(task) for task in found.tasks}
@@ -99,7 +104,7 @@ def _overview(found: Gathered, numbers: dict[int, str], policy: str | None, scor
             texts = {name: link(text, [behind[name]]) for name, text in texts.items()}
             shown = "".join(f"<td>{texts.get(method, '–')}</td>" for method in methods)
             rows.append(f'<tr class="across"><th scope="row">mean</th>{"<td></td>" if beside else ""}{shown}</tr>')
-    heads = (f"<th>the paper's {OURS}</th>" if beside else "") + "".join(f"<th>{escape(method)}</th>" for method in methods)
+    heads = (f"<th>the paper's {OURS}</th>" if beside else "") + "".join(f"<th>{name_of(method)}</th>" for method in methods)
     return (
         f'<section id="table"><h2>{COLUMNS[score].capitalize()} score by task</h2><div class="scroll"><table class="scores">'
         f"<thead><tr><th>task</th>{heads}</tr></thead><tbody>{''.join(rows)}</tbody></table></div>"
@@ -113,9 +118,8 @@ def _task_section(found: Gathered, task: str, numbers: dict[int, str], policy: s
     charts = [chart for chart in (_curves(groups, numbers, policy), *_histograms(groups)) if chart]
     behind = "".join(runs_section(group, numbers[id(group)], groups, policy) for group in groups)
     return (
-        f'<section class="task" data-task="{name}"><h2>{name}</h2><div class="beside"><div>'
-        f'{_task_table(found, task, groups, numbers, policy)}</div><div class="charts">{"".join(charts)}</div></div>'
-        f'{_task_note(task, groups)}<div class="behind">{behind}</div></section>'
+        f'<section class="task" data-task="{name}"><h2>{name}</h2>{_task_table(found, task, groups, numbers, policy)}'
+        f'<div class="charts">{"".join(charts)}</div>{_task_note(task, groups)}<div class="behind">{behind}</div></section>'
     )
 
 
@@ -130,7 +134,9 @@ def _task_table(found: Gathered, task: str, groups: Sequence[Group], numbers: di
         theirs = paper_method(group.agent, group.bonus, group.runs[0].config["agent"]) or ""
         shown = "".join(cell_of(cells[id(group)].get(column), numbers[id(group)]) for column in columns)
         beside = f'<td class="paper">{marked(paper[theirs], paper_marks.get(theirs)) if theirs in paper else ""}</td>'
-        lines.append(f'<tr><th scope="row">{escape(group.label)}</th><td>{group.seeds}</td>{shown}{beside if paper else ""}</tr>')
+        lines.append(
+            f'<tr><th scope="row">{name_of(group.label)}</th><td>{group.seeds}</td>{shown}{beside if paper else ""}</tr>'
+        )
     return (
         f'<div class="scroll"><table class="scores"><thead><tr><th>method</th><th>seeds</th>{heads}</tr></thead>'
         f"<tbody>{''.join(lines)}</tbody></table></div>"

@@ -11,8 +11,10 @@ function showTask(task) {
     section.hidden = task !== "";
   }
 }
-select.addEventListener("change", () => showTask(select.value));
-showTask(select.value); // a browser that goes back keeps what was chosen
+if (select) {
+  select.addEventListener("change", () => showTask(select.value));
+  showTask(select.value); // a browser that goes back keeps what was chosen
+}
 
 // Light or dark: the machine's, until the reader says otherwise.
 document.getElementById("theme").addEventListener("click", () => {
@@ -24,11 +26,8 @@ document.getElementById("theme").addEventListener("click", () => {
 function openTarget() {
   const target = location.hash.length > 1 ? document.getElementById(location.hash.slice(1)) : null;
   if (target && target.tagName === "DETAILS") {
-    target.open = true;
-    const section = target.closest("section[hidden]");
-    if (section) {
-      select.value = "";
-      showTask("");
+    for (let part = target; part; part = part.parentElement.closest("details")) {
+      part.open = true;
     }
     target.scrollIntoView({ block: "start" });
   }
