@@ -40,10 +40,12 @@ def test_the_command_prints_it_and_what_its_choices_cost(tmp_path: Path, capsys:
     (tmp_path / "runs").mkdir()
     write_all(tmp_path / "runs")
     assert cli.main(["report", str(tmp_path / "runs" / "hopper-medium-v2"), "--tasks", "--markdown"]) == 0
-    heading, _, cloned, held, *rest = capsys.readouterr().out.splitlines()
+    heading, _, cloned, held, paper, *rest = capsys.readouterr().out.splitlines()
     assert [cell.strip() for cell in heading.split("|")[1:-1]] == ["method", "hopper-medium-v2"]
     assert "40.5 / 35.5 / 45.5 (2 seeds)" in cloned
-    assert "50.5 / 45.5 / 55.5 (2 seeds)" in held
-    assert rest[-1].startswith("episodes in the environment that choices cost")
+    assert "**50.5** / **45.5** / **55.5** (2 seeds)" in held
+    assert "55.9 ± 11.4" in paper
+    assert rest[-1].startswith("the paper:")
+    assert rest[-2].startswith("episodes in the environment that choices cost")
     assert cli.main(["report", str(tmp_path / "runs" / "hopper-medium-v2"), "--tasks", "--policies"]) == 2
     assert "--tasks is a table by itself" in capsys.readouterr().err

@@ -57,7 +57,7 @@ def report(
         since: Leave out what came before the evaluation at this step, such as an agent's warm-up: the last ten and the best are
             then of the others.
         until: Leave out what came after the evaluation at this step, to compare runs of different lengths.
-        markdown: Print the table for a page.
+        markdown: Print the table for a page, with the paper's rule for bold and underlined and its numbers beside ours.
         csv: Print every number on a line of its own, with its runs and the paper's number. What stands below other tables, such
             as what is left out, goes to the standard error.
         latex: Print tasks by methods in the form of the paper's table: the best bold, what reaches it underlined.
@@ -65,8 +65,8 @@ def report(
             missing or failed. It opens anywhere and needs no network.
         curves: Draw the runs over training into this PNG.
         statistics: Compare methods over all tasks and seeds instead: interquartile means, probabilities of improvement and
-            performance profiles, with intervals (needs the extra stats). A method is an agent with a bonus, or where one has
-            several settings a folder of seeds.
+            performance profiles, with intervals where there are several seeds (needs the extra stats). A method is an agent with
+            a bonus, or where one has several settings a folder of seeds.
         intervals: Draw those too, into this PNG: every method on every task, with its interval and its seeds.
         score: Of the statistics, of --against and of --latex: last or last_ten, which need no simulator to choose a step, or
             best, which does. Of the first two also lowest_of_five, the lowest of the last five evaluations (all, if fewer).
@@ -167,6 +167,7 @@ def _export(
 
 def _show_scores(found: Gathered, policy: str | None, policies: bool, markdown: bool, window: str) -> None:
     from tether.report.gathered import by_folder_name
+    from tether.report.markdown import marked_lines, paper_notes
     from tether.report.scoring import group_row
     from tether.report.tables import Row, print_lines, row_lines
     from tether.report.unevaluated import not_evaluated, unevaluated_lines
@@ -174,6 +175,7 @@ def _show_scores(found: Gathered, policy: str | None, policies: bool, markdown: 
     groups = by_folder_name(found.groups)
     blind = not_evaluated(groups)
     rows: list[Row] = []
+    of: list[Group] = []
     for label, group in groups.items():
         if label in blind:
             continue
@@ -181,23 +183,27 @@ def _show_scores(found: Gathered, policy: str | None, policies: bool, markdown: 
         for name in names:
             shown = f"{label}, {name}" if policies else label
             rows.append(Row(f"{shown}{group.seeds_note}", group_row(group, name).scores))
+            of.append(group)
     if blind:
         title = "not evaluated, for want of an environment (evaluation.env_id); at the end of training:"
         if markdown:
             print(f"{title}\n")
         print_lines(unevaluated_lines(blind), title, markdown)
     if rows:
-        print_lines(row_lines(rows, "run"), "score, mean ± std over seeds, or over episodes for a single run", markdown)
-    print("\n".join(_notes(found, window)))
+        lines = marked_lines(rows, of, "run") if markdown else row_lines(rows, "run")
+        print_lines(lines, "score, mean ± std over seeds, or over episodes for a single run", markdown)
+    print("\n".join([*_notes(found, window), *(paper_notes(of) if markdown else [])]))
 
 
 def _show_tasks(found: Gathered, policy: str | None, markdown: bool, window: str) -> None:
-    from tether.report.by_task import by_task_lines
+    from tether.report.by_task import by_task_lines, paper_line
+    from tether.report.markdown import paper_source
     from tether.report.tables import print_lines
 
     title = "last / last ten / best score; of several seeds, the mean"
-    print_lines(by_task_lines(found.groups, policy), title, markdown)
-    print("\n".join(_notes(found, window)))
+    theirs = paper_line(found.tasks) if markdown else []
+    print_lines([*by_task_lines(found.groups, policy, markdown), *([theirs] if theirs else [])], title, markdown)
+    print("\n".join([*_notes(found, window), *([paper_source()] if theirs else [])]))
 
 
 def _show_against(found: Gathered, against: str, score: str, policy: str | None, markdown: bool, window: str) -> None:
