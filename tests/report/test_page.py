@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 from collections.abc import Iterator
@@ -210,6 +211,24 @@ def test_curves_profiles_and_histograms_are_drawn(page: tuple[str, Reader]):
     assert drawn.count("performance profiles, with 95 % intervals") == 1
     # Returns of 100 and 300 are (200 + 20.27) / 3254.57 = 6.8 in Hopper's scores, a return more is 0.03.
     assert "bc-none: 6.8 [6.8, 6.8] at 1k" in reader.texts["title"]
+
+
+def test_two_fits_of_one_bonus_say_whose_they_are(tmp_path: Path):
+    for name, held in (("near", 0.9), ("far", 0.5), ("wide", 0.5)):
+        write_run(tmp_path / name, "mine", "td3-cvae", 0, 1.0)
+        place = tmp_path / name / "mine" / "td3-cvae" / "s0" / "result.json"
+        result = json.loads(place.read_text())
+        result["bonus"]["histogram"]["shares"]["data"] = [held, 1.0 - held]
+        place.write_text(json.dumps(result))
+    drawn = re.findall(r'aria-label="(bonus .*?)"', make_page(gather([tmp_path]), "runs"))
+    assert drawn == [
+        f"bonus cvae of {whose} on held-out pairs, by kind of action" for whose in ("far/td3-cvae and 1 more", "near/td3-cvae")
+    ]
+
+
+def test_without_a_method_of_the_papers_its_column_is_left_out(tmp_path: Path):
+    write_run(tmp_path, "hopper-medium-v2", "tethered-density", 0, 1.0)
+    assert "<th>the paper</th>" not in make_page(gather([tmp_path]), "runs")
 
 
 def test_what_choices_cost_is_told(page: tuple[str, Reader]):

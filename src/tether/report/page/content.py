@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from html import escape
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -128,14 +129,15 @@ def _task_table(found: Gathered, task: str, groups: Sequence[Group], numbers: di
     paper = paper_scores(task)
     paper_marks = marks(paper)
     columns = [column for column in COLUMNS if any(column in mine for mine in cells.values())]
-    heads = "".join(f"<th>{COLUMNS[column]}</th>" for column in columns) + ("<th>the paper</th>" if paper else "")
+    names = [paper_method(group.agent, group.bonus, group.runs[0].config["agent"]) or "" for group in groups]
+    has_paper = any(name in paper for name in names)
+    heads = "".join(f"<th>{COLUMNS[column]}</th>" for column in columns) + ("<th>the paper</th>" if has_paper else "")
     lines = []
-    for group in groups:
-        theirs = paper_method(group.agent, group.bonus, group.runs[0].config["agent"]) or ""
+    for group, theirs in zip(groups, names, strict=True):
         shown = "".join(cell_of(cells[id(group)].get(column), numbers[id(group)]) for column in columns)
         beside = f'<td class="paper">{marked(paper[theirs], paper_marks.get(theirs)) if theirs in paper else ""}</td>'
         lines.append(
-            f'<tr><th scope="row">{name_of(group.label)}</th><td>{group.seeds}</td>{shown}{beside if paper else ""}</tr>'
+            f'<tr><th scope="row">{name_of(group.label)}</th><td>{group.seeds}</td>{shown}{beside if has_paper else ""}</tr>'
         )
     return (
         f'<div class="scroll"><table class="scores"><thead><tr><th>method</th><th>seeds</th>{heads}</tr></thead>'
@@ -172,14 +174,17 @@ def _curves(groups: Sequence[Group], numbers: dict[int, str], policy: str | None
 
 def _histograms(groups: Sequence[Group]) -> list[str]:
     """Of every bonus on the task that was judged by held-out pairs: runs that share a fit share a picture."""
-    seen, charts = set(), []
+    fits: dict[str, tuple[dict[str, Any], list[Group]]] = {}
     for group in groups:
         found = ((group.runs[0].result or {}).get("bonus") or {}).get("histogram") or {}
-        if not found or (key := repr(found)) in seen:
-            continue
-        seen.add(key)
+        if found:
+            fits.setdefault(repr(found), (found, []))[1].append(group)
+    number = Counter(of[0].bonus for _, of in fits.values())
+    charts = []
+    for found, of in fits.values():
         shares = {kind: np.asarray(values, float) for kind, values in found["shares"].items()}
-        title = f"bonus {group.bonus} on held-out pairs, by kind of action"
+        whose = f" of {of[0].label}" + (f" and {len(of) - 1} more" if len(of) > 1 else "") if number[of[0].bonus] > 1 else ""
+        title = f"bonus {of[0].bonus}{whose} on held-out pairs, by kind of action"
         charts.append(histogram_chart(np.asarray(found["edges"], float), shares, "bonus", title))
     return charts
 
