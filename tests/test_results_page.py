@@ -138,6 +138,7 @@ def test_a_log_is_described_as_it_was(label: str):
 # Of a line of README's table: the column of the page for the nine logs, and for the hand tasks.
 README_LINES = {
     "behaviour cloning": ("cloning", "cloning"),
+    "cloning of the best tenth of the episodes": ("10%-BC", "10%-BC"),
     "TD3+BC, its paper's settings": ("TD3+BC", "TD3+BC"),
     "TD3+BC, our settings": ("TD3+BC, our settings", "TD3+BC, our settings"),
     "`tethered`, the default": ("`tethered`", "`tethered`, bounded"),
@@ -155,7 +156,7 @@ def test_the_table_of_the_readme_is_what_the_runs_say():
         assert lines[label] == [shown(nine, on_nine)[1], hands["pen-expert"], hands["door-expert"]]
 
 
-@pytest.mark.parametrize("column", ["`tethered`", "cloning", *TOLD])
+@pytest.mark.parametrize("column", ["`tethered`", "cloning", "10%-BC", *TOLD])
 def test_means_in_the_text_are_what_the_runs_say(column: str):
     nine = tuple(name_of(line[0]) for line in TABLES[0][1:-1])
     assert shown(nine, column)[1] in text_of("docs/results.md")
