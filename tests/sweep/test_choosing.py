@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from tether import cli
 from tether.errors import TetherError
-from tether.sweep.choosing import final_runs, find_winners
+from tether.sweep.choosing import check_comparable, final_runs, find_winners
 from tether.sweep.expansion import Data, PlannedRun, expand
 from tether.sweep.plan import Plan, read_plan
 from tether.sweep.records import DIVERGED, DONE, FAILED, WAITING, Known
@@ -51,17 +54,17 @@ def plan_of(folder: Path, per: str, by: str = "last") -> tuple[Plan, list[Planne
     return plan, expand(plan, (HOPPER, WALKER, PEN))
 
 
+def result_of(mean: float) -> dict[str, Any]:
+    score = {"last": {"mean": mean}, "last_ten": {"mean": -mean}}
+    by_policy = {"target": score, "online": {"last": {"mean": 0.0}}}
+    return {"policy": "target", "score_unit": "normalised", "score_by_policy": by_policy}
+
+
 def scored(runs: list[PlannedRun]) -> dict[str, Known]:
     known = {}
     for run in runs:
         mean = 1.0 if run.agent == "bc" else LAST[run.data.name, run.variant][run.config.seed]
-        score = {"last": {"mean": mean}, "last_ten": {"mean": -mean}}
-        result = {
-            "policy": "target",
-            "score_unit": "normalised",
-            "score_by_policy": {"target": score, "online": {"last": {"mean": 0.0}}},
-        }
-        known[run.name] = Known(DONE, result=result)
+        known[run.name] = Known(DONE, result=result_of(mean))
     return known
 
 
@@ -128,3 +131,93 @@ def test_returns_and_normalised_scores_have_no_common_mean(tmp_path: Path):
             known[run.name] = Known(DONE, result=(known[run.name].result or {}) | {"score_unit": "return"})
     with pytest.raises(TetherError, match=r'^all has normalised scores and returns, .*; choose.per = "dataset" would do$'):
         find_winners(plan, runs, known)
+
+
+# What competes must have been run on the same
+
+
+def competing(folder: Path, choose: str, variants: str) -> tuple[Plan, list[PlannedRun]]:
+    path = folder / "plan.toml"
+    begin = f'preset = "paper"\ndatasets = ["{HOPPER.name}", "{WALKER.name}"]\nseeds = [0, 1]\n'
+    path.write_text(f"{begin}{variants}[choose]\n{choose}")
+    plan = read_plan(path)
+    return plan, expand(plan, (HOPPER, WALKER))
+
+
+ON_HOPPER_ALONE = f'[variants.a]\n[variants.b]\nagent.discount = 0.9\ndatasets = ["{HOPPER.name}"]\n'
+ON_SEED_1_ALONE = "[variants.a]\n[variants.b]\nagent.discount = 0.9\nseeds = [1]\n"
+ON_BOTH = f'[variants.a]\n[variants.b]\nagent.discount = 0.9\nseeds = [1]\ndatasets = ["{HOPPER.name}"]\n'
+ON_OTHER_SEEDS = "[variants.a]\nseeds = [0]\n[variants.b]\nagent.discount = 0.9\nseeds = [1]\n"
+
+
+@pytest.mark.parametrize(
+    ("choose", "variants", "refused"),
+    [
+        (
+            'per = "group"',
+            ON_HOPPER_ALONE,
+            'variant b has no run on walker2d-medium-v2, where a has; choose.per = "dataset" would do',
+        ),
+        (
+            'per = "all"',
+            f'[variants.a]\ndatasets = ["{HOPPER.name}"]\n[variants.z]\nagent.discount = 0.9\n',
+            'variant a has no run on walker2d-medium-v2, where z has; choose.per = "dataset" would do',
+        ),
+        (
+            'per = "dataset"',
+            ON_SEED_1_ALONE,
+            "variant b has no run on hopper-medium-v2 with seed 0, where a has; choose.seeds = [1] would do",
+        ),
+        (
+            'per = "group"',
+            ON_BOTH,
+            "variant b has no run on hopper-medium-v2 with seed 0, where a has; "
+            'choose.per = "dataset" and choose.seeds = [1] would do',
+        ),
+        (
+            'per = "dataset"\nseeds = [0]',  # of which b has none
+            ON_SEED_1_ALONE,
+            "variant b has no run on hopper-medium-v2 with seed 0, where a has; choose.seeds = [1] would do",
+        ),
+        # Nothing would do but other seeds.
+        ('per = "dataset"', ON_OTHER_SEEDS, "variant b has no run on hopper-medium-v2 with seed 0, where a has"),
+        (
+            "seeds = [0]",
+            ON_SEED_1_ALONE.replace("[variants.b]", "seeds = [1]\n[variants.b]"),
+            "variants a and b compete and have no run with a seed of choose.seeds; choose.seeds = [1] would do",
+        ),
+    ],
+)
+def test_variants_that_compete_on_other_data_or_seeds_are_refused(tmp_path: Path, choose: str, variants: str, refused: str):
+    plan, runs = competing(tmp_path, choose, variants)
+    with pytest.raises(TetherError, match=f"^{re.escape(f'{plan.path}: choose: {refused}')}$"):
+        check_comparable(plan, runs)
+
+
+def test_it_is_refused_before_any_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    plan, _ = competing(tmp_path, 'per = "group"', ON_HOPPER_ALONE)
+    for command in (["sweep", str(plan.path), "--dry-run"], ["sweep", str(plan.path)]):
+        assert cli.main(command) == 2
+        assert "choose: variant b has no run on walker2d-medium-v2" in capsys.readouterr().err
+
+
+def test_by_dataset_a_variant_competes_where_it_has_runs(tmp_path: Path):
+    """The one that is missing on walker2d has the higher scores on hopper: it wins there, and there alone."""
+    plan, runs = competing(tmp_path, 'per = "dataset"', ON_HOPPER_ALONE)
+    check_comparable(plan, runs)
+    known = {run.name: Known(DONE, result=result_of(20.0 if run.variant == "b" else 10.0)) for run in runs}
+    found = find_winners(plan, runs, known) or []
+    assert [(winner.scope, winner.variant, winner.scores) for winner in found] == [
+        (HOPPER.name, "b", {"a": 10.0, "b": 20.0}),
+        (WALKER.name, "a", {}),  # without rivals
+    ]
+
+
+def test_a_variant_without_rivals_is_on_whatever_data_and_seeds_it_likes(tmp_path: Path):
+    plan, runs = competing(tmp_path, 'per = "all"', f'[variants.a]\n[variants.b]\nagent = "bc"\ndatasets = ["{HOPPER.name}"]\n')
+    check_comparable(plan, runs)
+    plan, runs = competing(tmp_path, 'seeds = [0]\nper = "all"', '[variants.a]\n[variants.b]\nagent = "bc"\nseeds = [1]\n')
+    check_comparable(plan, runs)
+    known = {run.name: Known(DONE, result=result_of(1.0)) for run in runs}
+    found = find_winners(plan, runs, known) or []
+    assert [(winner.method, winner.variant) for winner in found] == [("td3-cvae", "a"), ("bc-none", "b")]

@@ -263,6 +263,16 @@ seeds = [1]
     assert [run.config.training.steps for run in runs] == [60_000] * 4 + [50_000]
 
 
+def test_the_variants_of_the_page_are_such_as_it_says(tmp_path: Path):
+    page = (PLANS.parent / "docs" / "sweep.md").read_text()
+    example = page.split("### Variants\n")[1].split("```")[1].removeprefix("toml\n")
+    _, runs = runs_of(write(tmp_path, f"seeds = [0, 1, 2]\n{example}", preset=""))
+    counts = Counter((run.method, run.variant) for run in runs)
+    assert counts == {("tethered-density", "usual"): 3, ("tethered-density", "short"): 3, ("bc-none", "cloning"): 2}
+    assert {setting(run, "agent.discount") for run in runs if run.variant == "short"} == {0.98}
+    assert {setting(run, "agent.best_share") for run in runs if run.agent == "bc"} == {0.1}
+
+
 # What is refused
 
 BAD = {

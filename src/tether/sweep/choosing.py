@@ -1,13 +1,16 @@
 """Which variant wins, and the final runs that follow. Chosen by scores of the simulator, so what that cost is counted.
 
+Variants compete where they have the same agent and bonus, and only on the same data and seeds: else the plan is refused.
 A variant with a run that diverged does not win while another has none: leaving that run out would flatter it. Any other failure
 has to be mended first: it says nothing of the variant.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -40,15 +43,66 @@ def scope_of(choice: Choice, data: Data) -> str:
     return {"dataset": data.name, "group": data.group, "all": "all"}[choice.per]
 
 
+def check_comparable(plan: Plan, runs: Sequence[PlannedRun]) -> None:
+    """Refuse a choice among variants that were not run on the same: easier data, or luckier seeds, would win."""
+    choice = plan.choose
+    unequal = _unequal(choice, runs) if choice else ""
+    if choice is None or not unequal:
+        return
+    seeds = _common_seeds(choice, runs)
+    changes: list[dict[str, Any]] = [{"per": "dataset"}]
+    changes += [{"seeds": seeds}, {"per": "dataset", "seeds": seeds}] if seeds else []
+    works = next((change for change in changes if not _unequal(replace(choice, **change), runs)), {})
+    advice = " and ".join(f"choose.{key} = {json.dumps(value)}" for key, value in works.items())
+    raise plan.refusal("choose", unequal + (f"; {advice} would do" if advice else ""))
+
+
+def _unequal(choice: Choice, runs: Sequence[PlannedRun]) -> str:
+    """What of the variants that compete makes them unequal; empty where each has a run wherever another has."""
+    for group in _by_scope(choice, runs).values():
+        variants = [*dict.fromkeys(run.variant for run in group)]
+        compared = [run for run in group if run.config.seed in choice.seeds]
+        if len(variants) > 1 and not compared:
+            return f"variants {' and '.join(variants[:2])} compete and have no run with a seed of choose.seeds"
+        places = {(run.variant, run.data.name, run.config.seed) for run in group}
+        for run in compared:
+            without = next((name for name in variants if (name, run.data.name, run.config.seed) not in places), None)
+            if without is not None:
+                elsewhere = any(name == without and data == run.data.name for name, data, _ in places)
+                seed = f" with seed {run.config.seed}" if elsewhere else ""
+                return f"variant {without} has no run on {run.data.name}{seed}, where {run.variant} has"
+    return ""
+
+
+def _common_seeds(choice: Choice, runs: Sequence[PlannedRun]) -> tuple[int, ...]:
+    """Of all variants that compete with others; those that the choice names, if there are such."""
+    of_each = []
+    for group in _by_scope(choice, runs).values():
+        by_variant: dict[str, set[int]] = {}
+        for run in group:
+            by_variant.setdefault(run.variant, set()).add(run.config.seed)
+        of_each += [*by_variant.values()] if len(by_variant) > 1 else []
+    common = set.intersection(*of_each)
+    return tuple(sorted(common.intersection(choice.seeds) or common))
+
+
+def _by_scope(choice: Choice, runs: Iterable[PlannedRun]) -> dict[tuple[str, str], list[PlannedRun]]:
+    """The runs of each method in each scope: its variants are what is chosen among."""
+    found: dict[tuple[str, str], list[PlannedRun]] = {}
+    for run in runs:
+        found.setdefault((run.method, scope_of(choice, run.data)), []).append(run)
+    return found
+
+
 def find_winners(plan: Plan, runs: Sequence[PlannedRun], known: dict[str, Known]) -> list[Winner] | None:
     """One for every method and scope; None while a run that is compared is neither done nor diverged."""
     choice = plan.choose
     if choice is None:
         raise TetherError(f'{plan.path} has no [choose]; by = "last" and per = "group" there would do')
-    compared: dict[tuple[str, str], list[PlannedRun]] = {}
-    for run in runs:
-        if run.config.seed in choice.seeds:
-            compared.setdefault((run.method, scope_of(choice, run.data)), []).append(run)
+    compared = {
+        place: [run for run in group if run.config.seed in choice.seeds] or group  # one without rivals may have other seeds
+        for place, group in _by_scope(choice, runs).items()
+    }
     ended = {name for name, one in known.items() if one.state == DONE or one.kind == DIVERGED}
     if any(run.name not in ended for group in compared.values() for run in group):
         return None

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tether import storage
 from tether.errors import TetherError
-from tether.sweep.choosing import Winner, final_runs, find_winners, in_words
+from tether.sweep.choosing import Winner, check_comparable, final_runs, find_winners, in_words
 from tether.sweep.expansion import Data, PlannedRun, expand, find_data
 from tether.sweep.narrowing import asked_for
 from tether.sweep.plan import Plan, read_plan
@@ -49,6 +49,7 @@ def open_sweep(path: Path, out: Path | None = None, only: tuple[str, ...] = (), 
 
 def look(plan: Plan, datasets: tuple[Data, ...], only: tuple[str, ...] = ()) -> Sweep:
     runs = expand(plan, datasets)
+    check_comparable(plan, runs)
     records = Records(plan.out)
     known = records.look_at_all(runs)
     winners = find_winners(plan, runs, known) if plan.choose else None
