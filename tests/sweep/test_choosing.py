@@ -10,8 +10,10 @@ import pytest
 
 from tether import cli
 from tether.errors import TetherError
+from tether.sweep.account import winner_lines
 from tether.sweep.choosing import check_comparable, final_runs, find_winners
 from tether.sweep.expansion import Data, PlannedRun, expand
+from tether.sweep.head import Sweep
 from tether.sweep.plan import Plan, read_plan
 from tether.sweep.records import DIVERGED, DONE, FAILED, WAITING, Known
 
@@ -109,6 +111,22 @@ def test_a_variant_with_a_diverged_run_does_not_win_by_leaving_it_out(tmp_path: 
     assert [winner.variant for winner in found if winner.scope == HOPPER.name] == [None, "cloning"]
     finals = final_runs(plan, (HOPPER, WALKER, PEN), found)
     assert {run.agent for run in finals if run.data is HOPPER} == {"bc"}
+
+
+def test_a_lone_variant_all_of_whose_runs_diverged_has_no_final_runs(tmp_path: Path):
+    plan, runs = plan_of(tmp_path, "dataset")
+    known = scored(runs)
+    mine = [run for run in runs if run.agent == "bc" and run.data is HOPPER]
+    known[mine[0].name] = Known(FAILED, reason="critic/loss is nan", kind=DIVERGED)
+    found = {winner.scope: winner for winner in find_winners(plan, runs, known) or [] if winner.method == "bc-none"}
+    assert found[HOPPER.name].variant == "cloning"  # on the other seed it can be trained, and there is nothing else to choose
+    known[mine[1].name] = Known(FAILED, reason="critic/loss is nan", kind=DIVERGED)
+    winners = find_winners(plan, runs, known) or []
+    found = {winner.scope: winner for winner in winners if winner.method == "bc-none"}
+    assert (found[HOPPER.name].variant, found[WALKER.name].variant) == (None, "cloning")
+    assert {run.agent for run in final_runs(plan, (HOPPER, WALKER, PEN), winners) if run.data is HOPPER} == {"td3"}
+    (line,) = (line for line in winner_lines(Sweep(plan, (), runs, known, winners)) if "bc-none" in line)
+    assert line == "chosen   bc-none on hopper-medium-v2: nothing, since every run of its only variant diverged"
 
 
 def test_final_runs_have_the_chosen_settings_and_fresh_seeds(tmp_path: Path):

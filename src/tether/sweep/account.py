@@ -101,7 +101,8 @@ def winner_lines(sweep: Sweep) -> list[str]:
     lines = []
     for winner in sweep.winners:
         if winner.variant is None:
-            lines.append(f"chosen   {winner.method} on {winner.scope}: nothing, since every variant has a run that diverged")
+            why = "every run of its only variant diverged" if winner.alone else "every variant has a run that diverged"
+            lines.append(f"chosen   {winner.method} on {winner.scope}: nothing, since {why}")
         elif winner.scores:
             lines.append(f"chosen   {winner.method} on {winner.scope}: {winner.variant} ({_ranking(winner)})")
     if lines:

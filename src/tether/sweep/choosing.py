@@ -28,9 +28,10 @@ class Winner:
     method: str
     scope: str  # a dataset, a group or "all"
     datasets: tuple[str, ...]
-    variant: str | None  # None: every variant has a run that diverged
+    variant: str | None  # None: every variant has a run that diverged, or one that is alone nothing else
     scores: dict[str, float] = field(default_factory=dict)  # of every variant without such a run, in the plan's order
     episodes: int = 0  # that the choice has cost
+    alone: bool = False  # without rivals
 
 
 def in_words(choice: Choice) -> str:
@@ -113,7 +114,8 @@ def _winner(choice: Choice, method: str, scope: str, runs: list[PlannedRun], kno
     variants = list(dict.fromkeys(run.variant for run in runs))
     datasets = tuple(dict.fromkeys(run.data.name for run in runs))
     if len(variants) == 1:
-        return Winner(method, scope, datasets, variants[0])
+        trained = any(known[run.name].state == DONE for run in runs)
+        return Winner(method, scope, datasets, variants[0] if trained else None, alone=True)
     scores: dict[str, float] = {}
     for variant in variants:
         mine = [run for run in runs if run.variant == variant]
