@@ -42,17 +42,19 @@ def test_the_rate_of_a_resumed_job_leaves_out_what_was_done_before():
 
 def test_the_rate_leaves_out_the_time_before_the_first_step(monkeypatch: pytest.MonkeyPatch):
     """A sweep fits for 200 seconds and then makes 100 steps a second: 900 steps are 9 seconds, not 20 minutes."""
-    log, now = io.StringIO(), [1000.0]
+    log, now, left = io.StringIO(), [1000.0], list[float | None]()
     monkeypatch.setattr("tether.progress.time.monotonic", lambda: now[0])
     with progress("sweep", 1300, file=log, seconds_between_lines=0.0) as bar:
         for seconds, step in ((0.0, 0), (200.0, 0), (1.0, 100), (3.0, 400)):
             now[0] += seconds
             bar.update(step)
+            left.append(bar.seconds_left())
     assert log.getvalue().splitlines()[1:-1] == [
         "sweep: 0/1,300 steps  0:03:20",
         "sweep: 100/1,300 steps  0:03:21",
         "sweep: 400/1,300 steps  0:03:24  100 steps/s  0:00:09 left",
     ]
+    assert left == [None, None, None, 9.0]  # others can ask for it
 
 
 def test_an_error_still_ends_the_display_with_where_it_was():

@@ -35,6 +35,9 @@ class BarWithParts(Protocol):
     def set_total(self, total: int) -> None:
         """There is less to do than was thought: a part has been given up."""
 
+    def seconds_left(self) -> float | None:
+        """At the rate so far; None where there is none yet, or nothing is shown."""
+
 
 @contextmanager
 def progress(
@@ -78,6 +81,9 @@ class _Silence:
     def set_total(self, total: int) -> None:
         pass
 
+    def seconds_left(self) -> None:
+        return None
+
 
 @dataclass
 class _Lines:
@@ -113,12 +119,18 @@ class _Lines:
     def set_total(self, total: int) -> None:
         self.total = total
 
+    def seconds_left(self) -> float | None:
+        rate = self._rate(time.monotonic())
+        return (self.total - self.step) / rate if rate > 0 else None
+
+    def _rate(self, now: float) -> float:
+        since, first = self.counted_from or (now, self.step)
+        return (self.step - first) / (now - since) if now > since else 0.0
+
     def print(self) -> None:
         self.printed = time.monotonic()
-        elapsed = self.printed - self.began
-        since, first = self.counted_from or (self.printed, self.step)
-        rate = (self.step - first) / (self.printed - since) if self.printed > since else 0.0
-        parts = [f"{self.title}: {self.step:,}/{self.total:,} {self.unit}", _clock(elapsed)]
+        rate = self._rate(self.printed)
+        parts = [f"{self.title}: {self.step:,}/{self.total:,} {self.unit}", _clock(self.printed - self.began)]
         if rate > 0:
             parts.append(f"{_number(rate)} {self.unit}/s")
             if self.step < self.total:
@@ -146,6 +158,9 @@ class _Display:
 
     def set_total(self, total: int) -> None:
         self.bar.update(self.task, total=total)
+
+    def seconds_left(self) -> float | None:
+        return self.bar.tasks[0].time_remaining
 
     def render(self) -> RenderableType:
         from rich.console import Group

@@ -127,6 +127,9 @@ def test_a_terminal_has_a_line_for_each_run_under_way(tmp_path: Path, processes:
         def set_total(self, total: int) -> None:
             pass
 
+        def seconds_left(self) -> float:
+            return 5400.0
+
     monkeypatch.setattr(pool, "progress", lambda *arguments, **more: nullcontext(Terminal()))
     monkeypatch.setattr(pool, "SECONDS_BETWEEN_STEPS", 0.2)
     Pool(Records(tmp_path / "runs"), Processes(TWO), StopRequest(), lambda line: None).carry_out(runs, "test")
@@ -134,6 +137,9 @@ def test_a_terminal_has_a_line_for_each_run_under_way(tmp_path: Path, processes:
     assert shown[0] == ("2", [f"{name}: reading, or waiting for a fit" for name in (fits, trains)])
     lines = [f"{fits}: fitting the bonus 3,000/9,000, 0:05:43 left", f"{trains}: step 12/60, 0:00:30 left, score 8.9"]
     assert ("2 (1 fitting)", lines) in shown
+    now = json.loads((tmp_path / "runs" / "_sweep" / "now.json").read_text())  # for whoever asks from elsewhere
+    assert now["seconds_left"] == 5400.0
+    assert 0 <= time.time() - now["said_at"] < 300
 
 
 def test_what_has_failed_is_not_counted_as_still_to_be_made(
@@ -155,6 +161,9 @@ def test_what_has_failed_is_not_counted_as_still_to_be_made(
 
         def show_parts(self, parts: list[str]) -> None:
             pass
+
+        def seconds_left(self) -> None:
+            return None
 
     monkeypatch.setattr(pool, "progress", lambda *arguments, **more: nullcontext(Terminal()))
     monkeypatch.setattr(pool, "SECONDS_BETWEEN_STEPS", 0.2)

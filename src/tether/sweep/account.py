@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Iterable
+from typing import Any
 
 from tether.sweep.bundles import bundles_of
 from tether.sweep.choosing import Winner, in_words, number_of_final_runs
@@ -12,6 +14,8 @@ from tether.sweep.expansion import Data, PlannedRun
 from tether.sweep.head import Sweep, is_to_do
 from tether.sweep.pool import clock
 from tether.sweep.records import DONE, FAILED, RUNNING, WAITING, counted
+
+STALE = 60.0  # seconds after which what the head has said is told with its age: it says it more often while it is at work
 
 
 def plan_lines(sweep: Sweep, left: Estimate | None, together: int = 1) -> list[str]:
@@ -83,14 +87,29 @@ def status_lines(sweep: Sweep, left: Estimate | None) -> list[str]:
     waiting = [run for run in sweep.runs if sweep.known[run.name].state == WAITING]
     begun = [run for run in waiting if sweep.known[run.name].step]
     lines += [f"{WAITING:8} {run.name}, at step {sweep.known[run.name].step:,}" for run in begun]
-    head = "running" if sweep.records.now() else "not running"
-    lines.append(f"{sweep.plan.name}: {counted(sweep.known)}; {head}")
+    now = sweep.records.now()
+    lines.append(f"{sweep.plan.name}: {counted(sweep.known)}; {'not running' if now is None else 'running'}")
     if sweep.plan.final_seeds and sweep.winners is None:
         lines.append(f"then: {number_of_final_runs(sweep.plan, sweep.runs)} final runs with the settings chosen by then")
     if any(known.state != DONE for known in sweep.known.values()):
-        unknown = f"not known; tether sweep {sweep.plan.path} --dry-run measures the speed here"
-        lines.append(f"time left: {unknown if left is None else time_line(left)}")
+        lines.append(f"time left: {_time_left(sweep, left, now)}")
     return lines + _missing_lines({run.data: None for run in sweep.runs if sweep.known[run.name].state != DONE})
+
+
+def _time_left(sweep: Sweep, left: Estimate | None, now: dict[str, Any] | None) -> str:
+    """By the head at work, which sees how fast it is; else as estimated."""
+    seconds = (now or {}).get("seconds_left")  # a head that was started before an upgrade does not say
+    if now is not None and seconds is not None:
+        whole = ", for all that it makes" if sweep.only else ""
+        final = ", and then the final runs" if sweep.plan.final_seeds and sweep.winners is None else ""
+        age = time.time() - now["said_at"]
+        old = f", as it said {clock(age)} ago" if age > STALE else ""
+        return f"{clock(seconds)}, by the sweep under way{whole}{final}{old}"
+    if left is not None:
+        return time_line(left)
+    if now is not None or any(known.state == RUNNING for known in sweep.known.values()):  # to measure beside it would slow it
+        return "not known yet"
+    return f"not known; tether sweep {sweep.plan.path} --dry-run measures the speed here"
 
 
 def winner_lines(sweep: Sweep) -> list[str]:

@@ -29,6 +29,7 @@ Say = Callable[[str], None]
 RESTARTS = 2  # of a run whose process is killed, before it counts as failed
 SECONDS_BETWEEN_LOOKS = 0.1
 SECONDS_BETWEEN_STEPS = 1.0  # to read how far the runs are
+LOOKS_BETWEEN_TIMES = 10  # such looks, to write down how long it will still take
 
 
 @dataclass
@@ -71,18 +72,18 @@ class Pool:
             stack.callback(self._end_all)
             start = done_steps + sum(last_step(run.folder) for run in runs)
             bar = stack.enter_context(progress(title, self._total, start=start, enabled=self._show))
-            looked, said = 0.0, [[""]]
+            looked, looks, said = 0.0, 0, [[""]]
             while (self._queue or self._working) and not self._stop.asked:
                 for one in [*self._working]:
                     self._look(one)
                 while found := self._next():
                     self._start(*found)
                 now = [one.names for one in self._working]
-                if now != said:
-                    self._records.say_now(self._backend.workers, self._backend.threads, now, self._together)
                 if now != said or time.monotonic() - looked >= SECONDS_BETWEEN_STEPS:
-                    looked, said = time.monotonic(), now
                     self._show_steps(bar)
+                    if now != said or looks % LOOKS_BETWEEN_TIMES == 0:
+                        self._say_now(now, bar.seconds_left())
+                    looked, looks, said = time.monotonic(), looks + 1, now
                 time.sleep(SECONDS_BETWEEN_LOOKS)
             if self._stop.asked:
                 self._save_all()
@@ -188,6 +189,9 @@ class Pool:
         they = f"they are started again{', each alone' * each_alone}" if len(runs) > 1 else "it is started again"
         self._say(f"{what:8} {Bundle(tuple(runs)).name}, {why}; {they}")
         self._queue.extend(runs)
+
+    def _say_now(self, running: Sequence[Sequence[str]], seconds_left: float | None) -> None:
+        self._records.say_now(self._backend.workers, self._backend.threads, running, self._together, seconds_left)
 
     def _show_steps(self, bar: BarWithParts) -> None:
         at_work = [run for one in self._working for run in one.left]

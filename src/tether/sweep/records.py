@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import time
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
@@ -75,11 +76,14 @@ class Records:
         with suppress(OSError):
             self.failure(run).unlink(missing_ok=True)
 
-    def say_now(self, workers: int, threads: int, running: Sequence[Sequence[str]], together: int) -> None:
-        """`running` are the names of the runs at work, those of one program together."""
+    def say_now(
+        self, workers: int, threads: int, running: Sequence[Sequence[str]], together: int, seconds_left: float | None = None
+    ) -> None:
+        """`running` are the names of the runs at work, those of one program together; `seconds_left` None: not known yet."""
         with suppress(TetherError):
-            now = {"pid": os.getpid(), "workers": workers, "threads": threads, "together": together}
-            storage.write_json(self.folder / "now.json", now | {"running": [list(names) for names in running]})
+            now: dict[str, Any] = {"pid": os.getpid(), "workers": workers, "threads": threads, "together": together}
+            now |= {"running": [list(names) for names in running], "seconds_left": seconds_left, "said_at": time.time()}
+            storage.write_json(self.folder / "now.json", now)
 
     def now(self) -> dict[str, Any] | None:
         """What the head is doing; None where there is none."""
