@@ -11,7 +11,7 @@ from tether.cores import claimed
 from tether.sweep import estimate as estimates
 from tether.sweep.estimate import Simulation, Speedometer, cost, estimate, spec_of
 from tether.sweep.head import open_sweep
-from tether.sweep.records import DONE, Known, Records
+from tether.sweep.records import DIVERGED, DONE, Known, Records
 from tether.sweep.workers import Slots, share_out
 
 TEXT = """
@@ -95,6 +95,33 @@ def test_final_runs_that_are_not_decided_are_counted(tmp_path: Path, measured: l
     assert found is not None
     assert found.runs == (4 + 3) * 1000 / 100
     assert found.fits == 10
+
+
+def test_what_has_diverged_is_left_only_where_it_is_tried_again(
+    tmp_path: Path, measured: list[str], capsys: pytest.CaptureFixture[str]
+):
+    plan = write(tmp_path)
+    sweep = open_sweep(plan)
+    for run in sweep.runs:
+        kind = DIVERGED if run.variant == "low" else "error"
+        sweep.records.fail(run, kind, "critic/loss is nan", tmp_path / "log")
+    sweep = open_sweep(plan)
+    found, again = estimate(sweep, TWO), estimate(sweep, TWO, retry=True)
+    assert found is not None
+    assert again is not None
+    assert (found.runs, again.runs) == (2 * 1000 / 100, 4 * 1000 / 100)  # two of the four have diverged
+    command = ["sweep", str(plan), "--dry-run", "--workers", "1", "--threads", "1"]
+    assert cli.main(command) == 0
+    assert "\ntime: 0:01:14 by 1 worker" in capsys.readouterr().out  # 20 training, 10 fit, 20 starting, 24 episodes
+    assert cli.main([*command, "--retry"]) == 0
+    assert "\ntime: 0:02:18 by 1 worker" in capsys.readouterr().out
+
+    for run in sweep.runs:
+        sweep.records.fail(run, DIVERGED, "critic/loss is nan", tmp_path / "log")
+    assert cli.main(command) == 0
+    assert capsys.readouterr().out.endswith("\ntime: nothing is left to do\n")
+    assert cli.main(["sweep", "status", str(plan)]) == 0
+    assert "time left" not in capsys.readouterr().out
 
 
 def test_a_run_with_larger_products_is_slower_by_their_size(tmp_path: Path, measured: list[str]):

@@ -78,15 +78,16 @@ def sweep(
 
         with connected(address, found.records.folder, threads, gpus, workers, wandb) as cluster:
             if dry_run:  # speeds are measured here, and there are as many workers as the cluster has room for
-                left = estimate(found.asked, share_out(None, threads), together=together)
+                left = estimate(found.asked, share_out(None, threads), together=together, retry=retry)
                 left = left and replace(left, slots=replace(left.slots, workers=cluster.workers))
-                print("\n".join(plan_lines(found.asked, left, together)))
+                print("\n".join(plan_lines(found.asked, left, together, retry)))
                 return
             found = carry_out(found, cluster, retry=retry, together=together)
     else:
         slots = share_out(workers, threads)
         if dry_run:
-            print("\n".join(plan_lines(found.asked, estimate(found.asked, slots, together=together), together)))
+            left = estimate(found.asked, slots, together=together, retry=retry)
+            print("\n".join(plan_lines(found.asked, left, together, retry)))
             return
         found = carry_out(found, Processes(slots, wandb), retry=retry, together=together)
     for line in winner_lines(found):

@@ -18,7 +18,7 @@ from tether.sweep.records import DONE, FAILED, RUNNING, WAITING, counted
 STALE = 60.0  # seconds after which what the head has said is told with its age: it says it more often while it is at work
 
 
-def plan_lines(sweep: Sweep, left: Estimate | None, together: int = 1) -> list[str]:
+def plan_lines(sweep: Sweep, left: Estimate | None, together: int = 1, retry: bool = False) -> list[str]:
     """The runs, those of all seeds on one line, the fits they share, and the time they will take."""
     plan, runs = sweep.plan, sweep.runs
     lines = [f"{plan.name}: {len(runs)} runs in {plan.out} ({counted(sweep.known)})"]
@@ -26,7 +26,7 @@ def plan_lines(sweep: Sweep, left: Estimate | None, together: int = 1) -> list[s
         steps = seeds[0].config.training.steps
         lines.append(f"  {name}  {steps:,} steps, seeds {', '.join(str(run.config.seed) for run in seeds)}")
     if together > 1:
-        lines += _program_lines(sweep, together)
+        lines += _program_lines(sweep, together, retry)
     fits = Counter(run.fit for run in runs if run.fit)
     first = {run.fit: run for run in reversed(runs)}
     lines.append(f"fits: {len(fits)}, each made once" if fits else "fits: none to make")
@@ -55,9 +55,9 @@ def _missing_lines(datasets: Iterable[Data]) -> list[str]:
     return [f"missing: {missing[0].missing}" + (f"; the same for{others[1:]}" if others else "")] if missing else []
 
 
-def _program_lines(sweep: Sweep, together: int) -> list[str]:
+def _program_lines(sweep: Sweep, together: int, retry: bool) -> list[str]:
     """What of the runs to do is one program."""
-    bundles = bundles_of([run for run in sweep.runs if is_to_do(sweep.known[run.name], retry=False)], together)
+    bundles = bundles_of([run for run in sweep.runs if is_to_do(sweep.known[run.name], retry)], together)
     several = [bundle for bundle in bundles if len(bundle.runs) > 1]
     alone = len(bundles) - len(several)
     return [
@@ -91,9 +91,9 @@ def status_lines(sweep: Sweep, left: Estimate | None) -> list[str]:
     lines.append(f"{sweep.plan.name}: {counted(sweep.known)}; {'not running' if now is None else 'running'}")
     if sweep.plan.final_seeds and sweep.winners is None:
         lines.append(f"then: {number_of_final_runs(sweep.plan, sweep.runs)} final runs with the settings chosen by then")
-    if any(known.state != DONE for known in sweep.known.values()):
+    if any(is_to_do(known, retry=False) for known in sweep.known.values()):
         lines.append(f"time left: {_time_left(sweep, left, now)}")
-    return lines + _missing_lines({run.data: None for run in sweep.runs if sweep.known[run.name].state != DONE})
+    return lines + _missing_lines({run.data: None for run in sweep.runs if is_to_do(sweep.known[run.name], retry=False)})
 
 
 def _time_left(sweep: Sweep, left: Estimate | None, now: dict[str, Any] | None) -> str:

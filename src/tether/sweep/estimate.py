@@ -33,8 +33,7 @@ from tether.runs.result import versions
 from tether.settings import to_named
 from tether.sweep.bundles import bundles_of
 from tether.sweep.expansion import PlannedRun
-from tether.sweep.head import Sweep
-from tether.sweep.records import DONE
+from tether.sweep.head import Sweep, is_to_do
 from tether.sweep.workers import Slots
 from tether.types import Spec, spec_to_json
 
@@ -141,7 +140,12 @@ class Speedometer:
 
 
 def estimate(
-    sweep: Sweep, slots: Slots, measure: bool = True, say: Callable[[str], None] = print, together: int = 1
+    sweep: Sweep,
+    slots: Slots,
+    measure: bool = True,
+    say: Callable[[str], None] = print,
+    together: int = 1,
+    retry: bool = False,
 ) -> Estimate | None:
     """What is left to do; None where a speed is unknown, or the sizes in data that is not there and nothing is to be measured.
 
@@ -150,7 +154,7 @@ def estimate(
     """
     speeds = Speedometer(slots, measure, say)
     made = {run.fit for run in sweep.runs if sweep.known[run.name].step}  # a run that trains, or has, had its fit
-    left = [run for run in sweep.runs if sweep.known[run.name].state != DONE]
+    left = [run for run in sweep.runs if is_to_do(sweep.known[run.name], retry)]
     starting = {bundle.runs[0].name for bundle in bundles_of(left, together)}
     todo = [(run, sweep.known[run.name].step, run.name in starting) for run in left]
     if sweep.plan.final_seeds and sweep.winners is None:
