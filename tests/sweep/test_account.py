@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from tether import cli, storage
-from tether.sweep.records import Records
+from tether.sweep.head import open_sweep
+from tether.sweep.records import DIVERGED, Records
 
 
 def write(folder: Path, more: str = "") -> Path:
@@ -60,3 +61,18 @@ def test_while_something_runs_nobody_is_told_to_measure(tmp_path: Path, capsys: 
     with storage.exclusive(tmp_path / "runs" / "halfcheetah-mixed-tether" / "tethered-density" / "s1"):  # by hand, or orphaned
         assert status(plan, capsys)[1:] == ["plan: 1 running, 1 waiting; not running", "time left: not known yet"]
     assert status(plan, capsys)[-1] == f"time left: not known; tether sweep {plan} --dry-run measures the speed here"
+
+
+def test_where_all_that_is_left_has_diverged_retry_is_mentioned(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    plan = write(tmp_path)
+    sweep = open_sweep(plan)
+    first, second = sweep.runs
+    sweep.records.fail(first, DIVERGED, "critic/loss is nan", tmp_path / "log")
+    assert not any("--retry" in line for line in status(plan, capsys))  # the other is still to be made
+    sweep.records.fail(second, DIVERGED, "critic/loss is nan", tmp_path / "log")
+    assert status(plan, capsys)[2:] == [
+        "plan: 2 failed; not running",
+        "nothing is left to do; what diverged is made again with --retry",
+    ]
+    assert cli.main(["sweep", str(plan)]) == 2
+    assert capsys.readouterr().err.endswith("; nothing is left to do; what diverged is made again with --retry\n")

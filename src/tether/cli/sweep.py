@@ -57,7 +57,7 @@ def sweep(
         wandb: A project of Weights & Biases that runs log to as well (needs the extra wandb). WANDB_MODE=offline sends nothing.
     """
     from tether.errors import TetherError
-    from tether.sweep.account import plan_lines, winner_lines
+    from tether.sweep.account import plan_lines, retry_line, winner_lines
     from tether.sweep.estimate import estimate
     from tether.sweep.head import anything_to_do, carry_out, failures, open_sweep
     from tether.sweep.workers import Processes, share_out
@@ -96,7 +96,8 @@ def sweep(
     if failed:
         name, known = failed[0]
         more = f" (and {len(failed) - 1} more: tether sweep status {plan})" if len(failed) > 1 else ""
-        raise TetherError(f"{len(failed)} of {number} runs failed: {name}: {known.reason}{more}")
+        again = f"; {text}" if not retry and (text := retry_line(found.asked)) else ""
+        raise TetherError(f"{len(failed)} of {number} runs failed: {name}: {known.reason}{more}{again}")
     of = f" asked for, of {len(found.runs)}," if number < len(found.runs) else ""
     are_done = f"the run{of} is done" if number == 1 else f"{'the' if of else 'all'} {number} runs{of} are done"
     print(f"{found.plan.name}: {are_done}; tether report {found.plan.out}")

@@ -93,7 +93,15 @@ def status_lines(sweep: Sweep, left: Estimate | None) -> list[str]:
         lines.append(f"then: {number_of_final_runs(sweep.plan, sweep.runs)} final runs with the settings chosen by then")
     if any(is_to_do(known, retry=False) for known in sweep.known.values()):
         lines.append(f"time left: {_time_left(sweep, left, now)}")
+    lines += [text] if (text := retry_line(sweep)) else []
     return lines + _missing_lines({run.data: None for run in sweep.runs if is_to_do(sweep.known[run.name], retry=False)})
+
+
+def retry_line(sweep: Sweep) -> str:
+    """Where nothing but what has diverged is left."""
+    left = [known for known in sweep.known.values() if known.state != DONE]
+    only_diverged = bool(left) and not any(is_to_do(known, retry=False) for known in left)
+    return "nothing is left to do; what diverged is made again with --retry" if only_diverged else ""
 
 
 def _time_left(sweep: Sweep, left: Estimate | None, now: dict[str, Any] | None) -> str:
