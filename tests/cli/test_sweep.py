@@ -5,8 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from pendulum import SETTINGS
 
 from tether import cli
+from tether.sweep.head import open_sweep
 
 
 def test_help_has_examples_and_says_what_a_second_time_does(capsys: pytest.CaptureFixture[str]):
@@ -39,19 +41,49 @@ def test_data_that_is_not_here_is_refused_before_anything_is_written(
     assert [path.name for path in tmp_path.iterdir()] == ["plan.toml"]
 
 
-def test_a_folder_with_other_settings_is_refused(
+def test_a_folder_with_a_run_of_other_settings_blocks_that_run_alone(
     tmp_path: Path, finished_run: Path, pendulum_file: Path, capsys: pytest.CaptureFixture[str]
 ):
     place = tmp_path / "runs" / "pendulum" / "td3-cvae" / "s0"
     place.parent.mkdir(parents=True)
     place.symlink_to(finished_run)
-    (tmp_path / "plan.toml").write_text(
-        f'out = "{tmp_path}/runs"\ndatasets = ["{pendulum_file}"]\npreset = "paper"\nsteps = 5000\n'
-    )
-    assert cli.main(["sweep", str(tmp_path / "plan.toml")]) == 2
+    plan = tmp_path / "plan.toml"
+    plan.write_text(f'out = "{tmp_path}/runs"\ndatasets = ["{pendulum_file}"]\npreset = "paper"\nsteps = 5000\nseeds = [0, 1]\n')
+    reason = f"{place} holds a run of another config ("
+    advice = "); change the plan back, or choose another --out or another name"
+    for command in (["sweep", str(plan)], ["sweep", str(plan), "--dry-run"]):
+        assert cli.main(command) == 2
+        err = capsys.readouterr().err
+        assert err.startswith(f"error: {plan}: {reason}")
+        assert " in the plan, " in err
+        assert err.endswith(f"{advice}\n")
+    assert cli.main(["sweep", "status", str(plan)]) == 0
+    first, whole = capsys.readouterr().out.splitlines()[:2]
+    assert first.startswith(f"blocked  pendulum/td3-cvae/s0: {reason}")
+    assert first.endswith(advice)
+    assert whole == "plan: 1 blocked, 1 waiting; not running"
+    assert cli.main(["sweep", "status", str(plan), "--only", "s1"]) == 0
+    assert capsys.readouterr().out.startswith("plan: 1 waiting; not running\n")
+    open_sweep(plan, only=("s1",))  # that part can be made
+    with pytest.raises(cli.TetherError, match="holds a run of another config"):
+        open_sweep(plan, only=("s0",))
+
+
+def test_no_advice_is_given_that_only_tether_train_can_follow(
+    tmp_path: Path, finished_run: Path, pendulum_file: Path, capsys: pytest.CaptureFixture[str]
+):
+    """The same run with more steps: `tether train` would go on with --extend, which `tether sweep` has not."""
+    lines = "\n".join(f'"{name}" = "{value}"' for name, value in (SETTINGS | {"training.steps": 4000}).items())
+    plan = tmp_path / "plan.toml"
+    plan.write_text(f'out = "{tmp_path}/runs"\ndatasets = ["{pendulum_file}"]\npreset = "paper"\n[settings]\n{lines}\n')
+    place = tmp_path / "runs" / "pendulum" / "td3-cvae" / "s0"
+    place.parent.mkdir(parents=True)
+    place.symlink_to(finished_run)
+    assert cli.main(["sweep", str(plan)]) == 2
     err = capsys.readouterr().err
-    assert f"{place} holds a run of another config (" in err
-    assert err.endswith("; choose another --out or another name\n")
+    assert "(training.steps: 4000 in the plan, " in err
+    assert "--extend" not in err
+    assert "--run-dir" not in err
 
 
 @pytest.mark.parametrize(

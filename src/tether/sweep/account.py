@@ -13,7 +13,7 @@ from tether.sweep.estimate import Estimate
 from tether.sweep.expansion import Data, PlannedRun
 from tether.sweep.head import Sweep, is_to_do
 from tether.sweep.pool import clock
-from tether.sweep.records import DONE, FAILED, RUNNING, WAITING, counted
+from tether.sweep.records import BLOCKED, DIVERGED, DONE, FAILED, RUNNING, WAITING, counted
 
 STALE = 60.0  # seconds after which what the head has said is told with its age: it says it more often while it is at work
 
@@ -84,6 +84,7 @@ def status_lines(sweep: Sweep, left: Estimate | None) -> list[str]:
     for run in by_state[FAILED]:
         known = sweep.known[run.name]
         lines.append(f"{FAILED:8} {run.name}: {known.reason}; log: {known.log}")
+    lines += [f"{BLOCKED:8} {name}: {known.reason}" for name, known in sweep.known.items() if known.state == BLOCKED]
     waiting = [run for run in sweep.runs if sweep.known[run.name].state == WAITING]
     begun = [run for run in waiting if sweep.known[run.name].step]
     lines += [f"{WAITING:8} {run.name}, at step {sweep.known[run.name].step:,}" for run in begun]
@@ -99,8 +100,8 @@ def status_lines(sweep: Sweep, left: Estimate | None) -> list[str]:
 
 def retry_line(sweep: Sweep) -> str:
     """Where nothing but what has diverged is left."""
-    left = [known for known in sweep.known.values() if known.state != DONE]
-    only_diverged = bool(left) and not any(is_to_do(known, retry=False) for known in left)
+    diverged = any(known.kind == DIVERGED for known in sweep.known.values())
+    only_diverged = diverged and not any(is_to_do(known, retry=False) for known in sweep.known.values())
     return "nothing is left to do; what diverged is made again with --retry" if only_diverged else ""
 
 

@@ -13,7 +13,7 @@ from tether.sweep.expansion import Data, PlannedRun, expand, find_data
 from tether.sweep.narrowing import asked_for
 from tether.sweep.plan import Plan, read_plan
 from tether.sweep.pool import Pool, Say
-from tether.sweep.records import DIVERGED, DONE, FAILED, Known, Records, counted
+from tether.sweep.records import BLOCKED, DIVERGED, DONE, FAILED, Known, Records, counted
 from tether.sweep.workers import Backend
 from tether.training.interrupt import stop_on_interrupt
 
@@ -42,9 +42,15 @@ class Sweep:
 
 
 def open_sweep(path: Path, out: Path | None = None, only: tuple[str, ...] = (), to_look: bool = False) -> Sweep:
-    """Read the plan and look at what there is of it. Nothing is written. `to_look` alone, no data need be there."""
+    """Read the plan and look at what there is of it. Nothing is written.
+
+    `to_look` alone, no data need be there, and what cannot be made is shown. Else what is asked for must be possible.
+    """
     plan = read_plan(path, out)
-    return look(plan, find_data(plan, in_part=to_look or bool(only)), only)
+    sweep = look(plan, find_data(plan, in_part=to_look or bool(only)), only)
+    if not to_look:
+        _check_possible(sweep.asked)
+    return sweep
 
 
 def look(plan: Plan, datasets: tuple[Data, ...], only: tuple[str, ...] = ()) -> Sweep:
@@ -80,6 +86,7 @@ def carry_out(
         while True:
             _keep_plan(sweep)
             asked = sweep.asked
+            _check_possible(asked)  # final runs, too, which are new
             todo = [run for run in asked.runs if run.name not in tried and is_to_do(sweep.known[run.name], retry)]
             if not todo:
                 return sweep
@@ -91,6 +98,14 @@ def carry_out(
             Pool(sweep.records, backend, stop, say, show, together).carry_out(todo, sweep.plan.name, done_steps)
             tried |= {run.name for run in todo}
             sweep = look(sweep.plan, sweep.datasets, sweep.only)  # which may have decided on final runs
+
+
+def _check_possible(asked: Sweep) -> None:
+    """Refuse all of it where a run cannot be made, before any is."""
+    blocked = [known.reason for known in asked.known.values() if known.state == BLOCKED]
+    if blocked:
+        more = f" (and {len(blocked) - 1} more runs)" if len(blocked) > 1 else ""
+        raise TetherError(f"{asked.plan.path}: {blocked[0]}{more}")
 
 
 def _keep_plan(sweep: Sweep) -> None:
@@ -117,7 +132,7 @@ def anything_to_do(sweep: Sweep, retry: bool) -> bool:
 
 
 def is_to_do(known: Known, retry: bool) -> bool:
-    return known.state != DONE and (retry or known.kind != DIVERGED)
+    return known.state not in (DONE, BLOCKED) and (retry or known.kind != DIVERGED)
 
 
 def failures(sweep: Sweep) -> Sequence[tuple[str, Known]]:

@@ -28,6 +28,7 @@ from tether.runs.identity import find_result
 from tether.sweep.expansion import PlannedRun
 
 DONE, RUNNING, FAILED, WAITING = "done", "running", "failed", "waiting"
+BLOCKED = "blocked"  # its folder holds something else
 DIVERGED = "diverged"  # a failure that would come again: the same numbers make the same run
 TAIL = 65_536  # bytes at the end of metrics.jsonl, or of a log, that hold its last line of training
 # A line of `progress` in a log: `fitting the bonus: 3,000/100,000 steps  0:00:11  283 steps/s  0:05:43 left  loss 0.08`.
@@ -41,7 +42,7 @@ class Known:
     state: str
     step: int = 0  # of the last line of training
     how_far: str = ""  # of one that is running
-    reason: str = ""  # of a failure
+    reason: str = ""  # of a failure, or why it is blocked
     kind: str = ""  # of a failure
     log: str = ""  # of a failure
     with_runs: tuple[str, ...] = ()  # of one that is running: the others of its program
@@ -97,7 +98,10 @@ class Records:
 
     def look(self, run: PlannedRun, running: Sequence[Sequence[str]] = ()) -> Known:
         """What is known of a run; `running` are the names of those that the head says are at work, by program."""
-        result = finished(run)
+        try:
+            result = finished(run)
+        except TetherError as error:
+            return Known(BLOCKED, reason=str(error))
         if result is not None:
             return Known(DONE, run.config.training.steps, result=result)
         step = last_step(run.folder)
@@ -127,7 +131,9 @@ def finished(run: PlannedRun) -> dict[str, Any] | None:
     try:
         return find_result(run.folder, run.config, run.data.sha256)
     except TetherError as error:
-        raise TetherError(str(error).replace("choose another --run-dir", "choose another --out or another name")) from error
+        what, marked, _ = str(error).partition("; choose another --run-dir")  # what follows is for `tether train`
+        advice = "; change the plan back, or choose another --out or another name" if marked else ""
+        raise TetherError(what.replace(" here, ", " in the plan, ") + advice) from error
 
 
 def last_step(folder: Path) -> int:
@@ -177,6 +183,7 @@ def _last_whole_lines(path: Path, start: int = 0) -> list[bytes]:
 
 
 def counted(known: dict[str, Known]) -> str:
-    """`3 done, 2 running, 1 failed, 6 waiting`."""
+    """`3 done, 2 running, 1 failed, 6 waiting`, and those that are blocked."""
     states = Counter(one.state for one in known.values())
-    return ", ".join(f"{states[state]} {state}" for state in (DONE, RUNNING, FAILED, WAITING) if states[state]) or "no runs"
+    order = (DONE, RUNNING, FAILED, BLOCKED, WAITING)
+    return ", ".join(f"{states[state]} {state}" for state in order if states[state]) or "no runs"
