@@ -9,15 +9,30 @@ from tether.types import Spec
 
 AGENTS = add_installed(registry.load_all(registry.AGENTS), "agent")
 
-__all__ = ["AGENTS", "Agent", "AgentTraits", "check_actions", "check_bonus", "critic_steps", "refresh_period", "with_known"]
+__all__ = [
+    "AGENTS",
+    "Agent",
+    "AgentTraits",
+    "check_actions",
+    "check_bonus",
+    "check_kind_of_actions",
+    "critic_steps",
+    "refresh_period",
+    "with_known",
+]
 
 
 def check_actions(agent: Agent, spec: Spec) -> None:
     """Refuse an agent that cannot learn actions of that kind."""
-    kind = "discrete" if spec.discrete else "continuous"
+    check_kind_of_actions(agent, spec.discrete)
+
+
+def check_kind_of_actions(agent: Agent, discrete: bool, dataset: str = "the dataset") -> None:
+    """The same where no more than their kind is known."""
+    kind = "discrete" if discrete else "continuous"
     if kind not in agent.traits.actions:
         others = " or ".join(name for name, member in AGENTS.items() if kind in member.traits.actions)
-        raise TetherError(f"the dataset has {kind} actions, which {type(agent).__name__} cannot learn; choose agent {others}")
+        raise TetherError(f"{dataset} has {kind} actions, which {type(agent).__name__} cannot learn; choose agent {others}")
 
 
 def check_bonus(agent: Agent, bonus: Bonus) -> None:

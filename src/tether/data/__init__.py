@@ -40,6 +40,7 @@ class Located:
     name: str
     env_id: str | None
     sha256: str
+    discrete: bool  # its actions are choices
     read: Callable[[bool | None, OnRows | None], Dataset]
     dataset: Dataset | None = None
 
@@ -93,9 +94,9 @@ def locate(source: str | Path) -> Located:
 def _locate_file(path: Path, name: str | None = None, read: Callable[..., Dataset] | None = None) -> Located:
     from tether.data.files.d4rl import identify
 
-    env_id, sha256 = identify(path, name)
+    env_id, sha256, discrete = identify(path, name)
     plainly = lambda on_disk, on_rows: _read(path, name, on_disk, on_rows)  # noqa: E731
-    return Located(name or path.stem, env_id, sha256, read or plainly)
+    return Located(name or path.stem, env_id, sha256, discrete, read or plainly)
 
 
 def _locate_minari(dataset_id: str) -> Located:
@@ -108,7 +109,7 @@ def _locate_minari(dataset_id: str) -> Located:
         return dataset
 
     dataset = read_minari(dataset_id)
-    return Located(dataset.name, dataset.env_id, dataset.sha256, read)
+    return Located(dataset.name, dataset.env_id, dataset.sha256, dataset.spec.discrete, read)
 
 
 def _read(path: Path, name: str | None, on_disk: bool | None, on_rows: OnRows | None) -> Dataset:

@@ -140,4 +140,4 @@ def materialised(start: Start) -> Dataset:
 
 def located(dataset: Dataset) -> Located:
     """One that is in memory, as a run takes it."""
-    return Located(dataset.name, dataset.env_id, dataset.sha256, lambda on_disk, on_rows: dataset, dataset)
+    return Located(dataset.name, dataset.env_id, dataset.sha256, dataset.spec.discrete, lambda on_disk, on_rows: dataset, dataset)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tether.agents import AGENTS
+from tether.agents import AGENTS, check_kind_of_actions
 from tether.bonuses import BONUSES
 from tether.config import RunConfig, make_config
 from tether.data import locate
@@ -30,6 +30,7 @@ class Data:
     env_id: str | None
     sha256: str = ""
     missing: str = ""  # why it cannot be read, and what would help
+    discrete: bool | None = None  # its actions are choices; None: not known
 
     @property
     def group(self) -> str:
@@ -70,11 +71,11 @@ def find_data(plan: Plan, in_part: bool = False) -> tuple[Data, ...]:
     for number, source in enumerate(plan.datasets):
         try:
             data = locate(source)
-            found.append(Data(source, data.name, data.env_id, data.sha256))
+            found.append(Data(source, data.name, data.env_id, data.sha256, discrete=data.discrete))
         except TetherError as error:
             known = find_known(source)
             if known is not None:
-                found.append(Data(source, known.name, known.task.env_ids[0], missing=str(error)))
+                found.append(Data(source, known.name, known.task.env_ids[0], missing=str(error), discrete=False))
             elif in_part:
                 found.append(Data(source, Path(source).stem, None, missing=str(error)))
             else:
@@ -108,6 +109,19 @@ def expand(plan: Plan, datasets: Iterable[Data]) -> list[PlannedRun]:
     if len({*folders}) < len(folders):
         raise TetherError(f"{plan.path}: two runs have the folder {_first_twice(folders)}; give their variants other names")
     return runs
+
+
+def cannot_learn(plan: Plan, run: PlannedRun) -> str:
+    """Why its agent cannot learn the kind of actions that the data has, with the key of the plan; empty where it can, for all
+    that is known."""
+    if run.data.discrete is None:
+        return ""
+    try:
+        check_kind_of_actions(run.config.agent, run.data.discrete, run.data.name)
+    except TetherError as error:
+        own = any(variant.agent and variant.name == run.variant for variant in plan.variants)
+        return f"{f'variants.{run.variant}.agent' if own else 'agents'}: {error}"
+    return ""
 
 
 def methods(plan: Plan, variant: Variant) -> list[tuple[str, str]]:

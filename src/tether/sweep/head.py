@@ -9,11 +9,11 @@ from pathlib import Path
 from tether import storage
 from tether.errors import TetherError
 from tether.sweep.choosing import Winner, check_comparable, final_runs, find_winners, in_words
-from tether.sweep.expansion import Data, PlannedRun, expand, find_data
+from tether.sweep.expansion import Data, PlannedRun, cannot_learn, expand, find_data
 from tether.sweep.narrowing import asked_for
 from tether.sweep.plan import Plan, read_plan
 from tether.sweep.pool import Pool, Say
-from tether.sweep.records import BLOCKED, DIVERGED, DONE, FAILED, Known, Records, counted
+from tether.sweep.records import BLOCKED, DIVERGED, DONE, FAILED, RUNNING, Known, Records, counted
 from tether.sweep.workers import Backend
 from tether.training.interrupt import stop_on_interrupt
 
@@ -56,14 +56,21 @@ def open_sweep(path: Path, out: Path | None = None, only: tuple[str, ...] = (), 
 def look(plan: Plan, datasets: tuple[Data, ...], only: tuple[str, ...] = ()) -> Sweep:
     runs = expand(plan, datasets)
     check_comparable(plan, runs)
-    records = Records(plan.out)
-    known = records.look_at_all(runs)
+    known = _look_at_all(plan, runs)
     winners = find_winners(plan, runs, known) if plan.choose else None
     if winners and plan.final_seeds:
         final = final_runs(plan, datasets, winners)
-        known |= records.look_at_all(final)
+        known |= _look_at_all(plan, final)
         runs = runs + final
     return Sweep(plan, datasets, runs, known, winners, only)
+
+
+def _look_at_all(plan: Plan, runs: Sequence[PlannedRun]) -> dict[str, Known]:
+    known = Records(plan.out).look_at_all(runs)
+    for run in runs:
+        if known[run.name].state not in (DONE, RUNNING) and (why := cannot_learn(plan, run)):
+            known[run.name] = Known(BLOCKED, reason=why)
+    return known
 
 
 def carry_out(

@@ -28,7 +28,7 @@ from tether.runs.identity import find_result
 from tether.sweep.expansion import PlannedRun
 
 DONE, RUNNING, FAILED, WAITING = "done", "running", "failed", "waiting"
-BLOCKED = "blocked"  # its folder holds something else
+BLOCKED = "blocked"  # it cannot be made: its folder holds something else, or its agent cannot learn from the data
 DIVERGED = "diverged"  # a failure that would come again: the same numbers make the same run
 TAIL = 65_536  # bytes at the end of metrics.jsonl, or of a log, that hold its last line of training
 # A line of `progress` in a log: `fitting the bonus: 3,000/100,000 steps  0:00:11  283 steps/s  0:05:43 left  loss 0.08`.

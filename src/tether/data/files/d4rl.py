@@ -39,14 +39,14 @@ def read_d4rl(path: Path, name: str | None = None) -> Dataset:
         raise TetherError(f"{path.name}: {error}") from error
 
 
-def identify(path: Path, name: str | None = None) -> tuple[str | None, str]:
-    """The environment and the hash of a file, from what it declares: its columns are not read."""
+def identify(path: Path, name: str | None = None) -> tuple[str | None, str, bool]:
+    """The environment and the hash of a file, and whether its actions are choices, from what it declares: no column is read."""
     with open_file(path) as file:
         found, attributes = find_columns(file, path), plain_attributes(file, path)
         choices = find_choices(found, attributes, path)
         actions = choices or found["actions"].shape[1]
         env_id = find_env_id(found["observations"].shape[1], actions, attributes, path, name or path.stem)
-    return env_id, sha256_of(path)
+    return env_id, sha256_of(path), choices is not None
 
 
 def find_env_id(observations: int, actions: int, attributes: dict[str, Any], path: Path, name: str) -> str | None:
