@@ -18,7 +18,8 @@ from tether.errors import TetherError
 from tether.presets import guessed_weights, of_its_own_paper, usual_agent, usual_bonus, whose_settings
 from tether.settings import choose as choose_kind
 from tether.settings import to_named
-from tether.sweep.plan import MOST_RUNS, Plan, Variant
+from tether.sweep.plan import Plan
+from tether.sweep.variants import MOST_RUNS, Variant
 
 
 @dataclass(frozen=True)
