@@ -76,3 +76,12 @@ def test_where_all_that_is_left_has_diverged_retry_is_mentioned(tmp_path: Path, 
     ]
     assert cli.main(["sweep", str(plan)]) == 2
     assert capsys.readouterr().err.endswith("; nothing is left to do; what diverged is made again with --retry\n")
+
+
+def test_variants_that_are_the_same_are_told_before_they_are_made(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("tether.sweep.estimate.estimate", lambda *_, **__: None)
+    plan = write(tmp_path, "[variants.a]\n[variants.b]\n[variants.c]\nagent.discount = 0.9\n[variants.d]\n")
+    assert cli.main(["sweep", str(plan), "--dry-run"]) == 0
+    assert "\nvariants a, b and d have the same settings: their runs are the same\n" in capsys.readouterr().out

@@ -13,7 +13,7 @@ import pytest
 from tether.config import settings_of
 from tether.environments.tasks import find_task
 from tether.errors import TetherError
-from tether.sweep.expansion import Data, PlannedRun, expand, find_data
+from tether.sweep.expansion import Data, PlannedRun, expand, find_data, twins
 from tether.sweep.plan import Plan, read_plan
 
 PLANS = Path(__file__).resolve().parents[2] / "plans"
@@ -282,7 +282,9 @@ BAD = {
     "seeds = [-1]": r"seeds is \[-1\]; seeds are at least 0",
     "seeds = []": r"seeds is \[\]; it takes",
     "seeds = [true]": r"seeds is \[True\]; it takes",
-    'steps = "many"': "steps is 'many'; it takes a whole number",
+    'steps = "many"': "steps is 'many'; it takes a whole number, such as 10_000",
+    "steps = 1e4": "steps is 10000.0; it takes a whole number, such as 10_000",
+    "steps = 100\nsettings.training.steps = 200": r"steps is 100, and settings.training.steps 200; leave one of them out",
     "steps = 0": r"settings, td3-cvae on halfcheetah-mixed-tether: training.steps is 0; it must be at least 1",
     'preset = "papre"': "preset is 'papre'; it takes tether or paper or quick",
     'agents = ["td4"]': r"agents: no agent 'td4'; did you mean td3",
@@ -296,7 +298,17 @@ BAD = {
     "[grid]\nagent.discuont = [0.9]": r"variant discuont=0.9, td3-cvae .*: no setting agent.discuont; did you mean",
     "[grid]\nagent.discount = [1.5]": r"variant discount=1.5, .*: agent.discount is 1.5; it must be",
     "[grid]\nagent.discount = [0.9]\n[variants.a]": r"has both \[grid\] and \[variants\]; a plan has one of",
-    "[random]\nseed = 1": r"random.draws is None; it takes a whole number from 1",
+    "[random]\nseed = 1": r"\[random\] has no draws; draws = 20 would do",
+    "[random]\ndraws = 0": r"random.draws is 0; it takes a whole number from 1",
+    "[grid]": r"\[grid\] has no settings; agent.bonus_weight_actor = \[0.1, 1, 10\] would do",
+    "variants.a.agent = 3": 'variants.a.agent is 3; it takes a name in quotes, such as "td3", or a table of settings',
+    "variants.a.bonus = true": 'variants.a.bonus is True; it takes a name in quotes, such as "density", or a table of settings',
+    '[variants.a]\nagent = "bc"\nagent.best_share = 0.1\n[variants.b]': (
+        'a variant with an agent has its settings in quotes, "agent.best_share" = 0.1'
+    ),
+    '[variants.a]\nbonus.steps = 5\nseeds = [0]\nbonus = "cvae"': (
+        'a variant with a bonus has its settings in quotes, "bonus.steps" = 5'
+    ),
     "[random]\ndraws = 2": r"\[random\] draws nothing; log_uniform",
     "[random]\ndraws = 2\nlog_uniform.agent.discount = [0, 1]": "it takes two numbers above 0, the lower first",
     "[random]\ndraws = 2\nuniform.agent.discount = [1, 0]": "it takes two numbers, the lower first",
@@ -324,6 +336,30 @@ def test_nonsense_is_refused_with_the_file_and_the_key(tmp_path: Path, text: str
     path = write(tmp_path, text)
     with pytest.raises(TetherError, match=f"{path}.* {BAD[text]}"):
         runs_of(path)
+
+
+def test_advice_on_quotes_is_for_names_alone(tmp_path: Path):
+    for text in (
+        '[variants.a]\nagent = "bc"\nagent = "td3"',
+        "[variants.b]\nagent.discount = 0.9\n[variants.a]\nagent = 1\nagent = 2",
+    ):
+        with pytest.raises(TetherError, match="is not valid TOML: Cannot overwrite a value") as refused:
+            read_plan(write(tmp_path, text))
+        assert "in quotes" not in str(refused.value)
+
+
+def test_a_byte_order_mark_is_no_part_of_a_plan(tmp_path: Path):
+    """Editors of Windows write one."""
+    path = write(tmp_path, "steps = 2000")
+    path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
+    assert read_plan(path).settings == {"training.steps": 2000}
+
+
+def test_variants_that_make_the_same_runs_are_said_to(tmp_path: Path):
+    text = "[variants.a]\n[variants.b]\nagent.discount = {}\n[variants.c]\nagent.discount = 0.9\n"
+    assert twins(runs_of(write(tmp_path, text.format(0.98)))[1]) == []
+    assert twins(runs_of(write(tmp_path, text.format(0.99)))[1]) == [("a", "b")]  # the default, spelt out
+    assert twins(runs_of(write(tmp_path, text.format(0.9)))[1]) == [("b", "c")]
 
 
 def test_a_plan_that_is_not_there_is_said_to_be(tmp_path: Path):

@@ -10,7 +10,7 @@ from typing import Any
 from tether.sweep.bundles import bundles_of
 from tether.sweep.choosing import Winner, in_words, number_of_final_runs
 from tether.sweep.estimate import Estimate
-from tether.sweep.expansion import Data, PlannedRun
+from tether.sweep.expansion import Data, PlannedRun, twins
 from tether.sweep.head import Sweep, is_to_do
 from tether.sweep.pool import clock
 from tether.sweep.records import BLOCKED, DIVERGED, DONE, FAILED, RUNNING, WAITING, counted
@@ -46,7 +46,13 @@ def plan_lines(sweep: Sweep, left: Estimate | None, together: int = 1, retry: bo
         lines.append(f"  of it: {', '.join(f'{name} {seconds / left.total:.0%}' for name, seconds in parts.items())}")
         if together > 1:
             lines.append("  a program of several seeds is counted as its runs one by one; tether bench --seeds-together compares")
-    return lines + _missing_lines(sweep.datasets)
+    return lines + twin_lines(sweep) + _missing_lines(sweep.datasets)
+
+
+def twin_lines(sweep: Sweep) -> list[str]:
+    """That some variants are made twice for nothing."""
+    spelt = [f"{', '.join(names[:-1])} and {names[-1]}" for names in twins(sweep.runs)]
+    return [f"variants {names} have the same settings: their runs are the same" for names in spelt]
 
 
 def _missing_lines(datasets: Iterable[Data]) -> list[str]:

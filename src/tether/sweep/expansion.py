@@ -10,7 +10,7 @@ from typing import Any
 
 from tether.agents import AGENTS, check_kind_of_actions
 from tether.bonuses import BONUSES
-from tether.config import RunConfig, make_config
+from tether.config import RunConfig, make_config, to_json
 from tether.data import locate
 from tether.data.named.catalogue import find_known
 from tether.environments.tasks import Task, find_task
@@ -110,6 +110,15 @@ def expand(plan: Plan, datasets: Iterable[Data]) -> list[PlannedRun]:
     if len({*folders}) < len(folders):
         raise TetherError(f"{plan.path}: two runs have the folder {_first_twice(folders)}; give their variants other names")
     return runs
+
+
+def twins(runs: Iterable[PlannedRun]) -> list[tuple[str, ...]]:
+    """Variants that have the same settings, down to the defaults: by the first run of each."""
+    first = {(run.method, run.variant): run for run in reversed([*runs])}
+    found: dict[str, list[str]] = {}
+    for run in reversed([*first.values()]):
+        found.setdefault(json.dumps([run.data.name, to_json(run.config)], sort_keys=True), []).append(run.variant)
+    return [tuple(names) for names in found.values() if len(names) > 1]
 
 
 def cannot_learn(plan: Plan, run: PlannedRun) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 
 from tether.errors import TetherError
 from tether.presets import PRESETS
-from tether.sweep.tables import Table, flat
+from tether.sweep.tables import Table, flat, quotes_advice
 from tether.sweep.variants import SAFE, WAYS, Variant, read_variants
 
 SCORES = ("last", "last_ten")  # "best" would choose with the simulator that offline learning does not have
@@ -59,13 +59,17 @@ class Plan:
 def read_plan(path: Path, out: Path | None = None) -> Plan:
     """The plan in a file. `out` goes before the folder that it names."""
     try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8-sig")  # as editors of Windows write it, with a mark before it
     except FileNotFoundError:
         raise TetherError(f"there is no plan {path}") from None
     except OSError as error:
         raise TetherError(f"cannot read {path}: {error.strerror}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except UnicodeDecodeError as error:
         raise TetherError(f"{path} is not valid TOML: {error}") from error
+    try:
+        content = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise TetherError(f"{path} is not valid TOML: {error}{quotes_advice(text, str(error))}") from error
     table = Table(path, content, KEYS)
     name = table.text("name", path.stem)
     if not SAFE.fullmatch(name):
@@ -76,6 +80,10 @@ def read_plan(path: Path, out: Path | None = None) -> Plan:
     settings = flat(content.get("settings", {}), "settings", path)
     steps = table.whole("steps")
     if steps is not None:
+        if "training.steps" in settings:
+            raise table.wrong(
+                "steps", f"is {steps}, and settings.training.steps {settings['training.steps']}; leave one of them out"
+            )
         settings["training.steps"] = steps
     choose, final_seeds = _read_choice(path, content, seeds := table.seeds("seeds", (0,)))
     return Plan(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -44,7 +45,7 @@ class Table:
     def whole(self, key: str, default: int | None = None) -> int | None:
         value = self.values.get(key, default)
         if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 0):
-            raise self.wrong(key, f"is {value!r}; it takes a whole number")
+            raise self.wrong(key, f"is {value!r}; it takes a whole number, such as 10_000")
         return value
 
     def _list(self, key: str, default: tuple[Any, ...], kind: type, takes: str) -> tuple[Any, ...]:
@@ -72,3 +73,18 @@ def _entries(values: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, An
             yield from _entries(value, f"{prefix}{key}.")
         else:
             yield prefix + key, value
+
+
+def quotes_advice(text: str, error: str) -> str:
+    """Where a table of the file has both `agent = "bc"` and `agent.best_share = 0.1`: the latter in quotes would do."""
+    place = re.match(r"Cannot overwrite a value \(at (?:line (\d+)|end of document)", error)
+    if place is None:
+        return ""
+    lines = [line.strip() for line in text.splitlines()[: int(place[1]) if place[1] else None]]
+    start = max((number for number, line in enumerate(lines) if line.startswith("[")), default=0)
+    for part, name in (("agent", "an agent"), ("bonus", "a bonus")):
+        named = any(re.match(rf"{part}\s*=", line) for line in lines[start:])
+        setting = next((found for line in lines[start:] if (found := re.match(rf"({part}\.[\w.]+)\s*=\s*(.*)", line))), None)
+        if named and setting:
+            return f'; a variant with {name} has its settings in quotes, "{setting[1]}" = {setting[2]}'
+    return ""

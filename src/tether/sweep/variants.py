@@ -52,6 +52,8 @@ def read_variants(path: Path, content: dict[str, Any], datasets: tuple[str, ...]
 
 def _grid(path: Path, values: Any) -> tuple[Variant, ...]:
     axes = flat(values, "grid", path)
+    if not axes:
+        raise TetherError(f"{path}: [grid] has no settings; agent.bonus_weight_actor = [0.1, 1, 10] would do")
     for name, choices in axes.items():
         if not isinstance(choices, list) or not choices:
             raise TetherError(f"{path}: grid.{name} is {choices!r}; it takes a list of values, such as [0.1, 1, 10]")
@@ -70,6 +72,8 @@ def _random(path: Path, values: Any) -> tuple[Variant, ...]:
     kinds = ("uniform", "log_uniform", "choice")
     table = Table(path, values, ("draws", "seed", *kinds), "random.")
     draws, seed = table.whole("draws"), table.whole("seed", 0)
+    if draws is None:
+        raise TetherError(f"{path}: [random] has no draws; draws = 20 would do")
     if not draws or draws > MOST_RUNS:
         raise table.wrong("draws", f"is {draws}; it takes a whole number from 1 to {MOST_RUNS:,}")
     axes = [(kind, *axis) for kind in kinds for axis in flat(values.get(kind, {}), f"random.{kind}", path).items()]
@@ -115,6 +119,10 @@ def _named(path: Path, values: Any, datasets: tuple[str, ...], seeds: tuple[int,
             raise TetherError(f"{path}: variants.{name}: a name takes letters, digits and . _ -")
         if not isinstance(content, dict):
             raise TetherError(f"{path}: variants.{name} is {content!r}; it takes a table, [variants.{name}]")
+        for part, such in (("agent", "td3"), ("bonus", "density")):
+            if not isinstance(content.get(part, ""), str | dict):
+                takes = f'it takes a name in quotes, such as "{such}", or a table of settings'
+                raise TetherError(f"{path}: variants.{name}.{part} is {content[part]!r}; {takes}")
         parts = {part: content[part] for part in ("agent", "bonus") if isinstance(content.get(part), str)}
         own = {key: content[key] for key in ("preset", "datasets", "seeds") if key in content}
         rest = {key: value for key, value in content.items() if key not in parts and key not in own}
