@@ -14,7 +14,7 @@ import numpy as np
 
 from tether import settings
 from tether.agents import AGENTS, Agent, critic_steps
-from tether.bonuses import BONUSES, Bonus
+from tether.bonuses import BONUSES, Bonus, NoBonus
 from tether.config import EvaluationConfig, TrainingConfig, make_config
 from tether.data.dataset import Dataset
 from tether.data.rewards import normalise_rewards, order_kept, scaling_warning
@@ -111,7 +111,8 @@ def train(
         progress("training", steps, enabled=show) as bar,
     ):
         for epoch in lesson.epochs(lesson.fresh(), 0, min(steps, epoch_steps)):
-            check_finite(epoch, agent, TrainingConfig.value_limit, dataset.name)
+            has_bonus = bonus is not None and not isinstance(bonus.bonus, NoBonus)
+            check_finite(epoch, agent, TrainingConfig.value_limit, dataset.name, has_bonus=has_bonus)
             if impossible := beyond(epoch):
                 warnings.warn(impossible, stacklevel=2)
             bar.update(epoch.step, **epoch.metrics)

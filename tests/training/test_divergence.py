@@ -15,9 +15,14 @@ from tether.types import Batch
 
 
 def check(
-    metrics: dict[str, Any], weights: Any = (), value_limit: float = 10.0, last_good: int | None = 400, agent: Any = TD3
+    metrics: dict[str, Any],
+    weights: Any = (),
+    value_limit: float = 10.0,
+    last_good: int | None = 400,
+    agent: Any = TD3,
+    has_bonus: bool = True,
 ) -> None:
-    check_finite(Epoch(500, weights, metrics), agent(), value_limit, "hopper-s3", last_good)
+    check_finite(Epoch(500, weights, metrics), agent(), value_limit, "hopper-s3", last_good, has_bonus)
 
 
 def test_numbers_within_bounds_pass():
@@ -68,6 +73,14 @@ def test_advice_names_a_setting_that_the_agent_has(agent: type, advice: str):
     with pytest.raises(Diverged) as raised:
         check({"critic/q": 1e3}, agent=agent)
     assert str(raised.value).endswith(f"last good checkpoint: step 400.{advice} training.value_limit=inf lets it run on")
+
+
+def test_no_larger_weight_of_a_bonus_is_advised_where_there_is_none():
+    """A weight of zero scores holds nothing; those of other terms do, whatever the bonus is."""
+    for agent, advice in ((TD3, ""), (DQN, ""), (CQL, " A larger agent.conservative_weight holds it;")):
+        with pytest.raises(Diverged) as raised:
+            check({"critic/q": 1e3}, agent=agent, has_bonus=False)
+        assert str(raised.value).endswith(f"last good checkpoint: step 400.{advice} training.value_limit=inf lets it run on")
 
 
 def test_of_several_seeds_those_that_diverged_are_named():

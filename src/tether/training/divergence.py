@@ -29,7 +29,9 @@ def all_finite(tree: Any) -> bool:
     return all(bool(np.isfinite(leaf).all()) for leaf in jax.tree.leaves(tree))
 
 
-def check_finite(epoch: Epoch, agent: Agent, value_limit: float, where: str, last_good: int | None = None) -> None:
+def check_finite(
+    epoch: Epoch, agent: Agent, value_limit: float, where: str, last_good: int | None = None, has_bonus: bool = True
+) -> None:
     """Raise `Diverged` where a metric or a weight is not a number or a Q-value has passed the limit.
 
     `where` names the run. Of seeds that are trained together, those that have diverged are named.
@@ -52,7 +54,8 @@ def check_finite(epoch: Epoch, agent: Agent, value_limit: float, where: str, las
         broken = np.abs(value) > value_limit
         if np.any(broken):
             setting = agent.traits.holding_setting
-            advice = f" A larger agent.{setting} holds it;" if setting else ""
+            holds = setting and (has_bonus or not setting.startswith("bonus_weight"))  # of no bonus, any weight is of zero
+            advice = f" A larger agent.{setting} holds it;" if holds else ""
             raise Diverged(
                 f"{name} is {_first(value, broken):.3g} {at(broken)}, past training.value_limit {value_limit:g}: "
                 f"the critic is exploding; {keep}.{advice} training.value_limit=inf lets it run on"

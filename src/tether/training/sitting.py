@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from tether import storage
+from tether.bonuses import NoBonus
 from tether.evaluation.rollout import Evaluator
 from tether.progress import Bar
 from tether.runs import checkpoint
@@ -40,7 +41,8 @@ class Sitting:
     def take(self, epoch: Epoch) -> None:
         """Log it, and save it where that is due; `Diverged` where its numbers are none."""
         m = self.materials
-        check_finite(epoch, m.config.agent, m.config.training.value_limit, m.folder.name, self.checkpoints.saved)
+        limit, has_bonus = m.config.training.value_limit, not isinstance(m.config.bonus, NoBonus)
+        check_finite(epoch, m.config.agent, limit, m.folder.name, self.checkpoints.saved, has_bonus)
         if self.impossible is not None:
             warn(self.impossible(epoch), self.say)
         Logging(self.log, self.bar)(epoch)
