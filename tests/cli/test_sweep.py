@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import sys
+from importlib.machinery import ModuleSpec
 from pathlib import Path
+from types import ModuleType, SimpleNamespace
 
 import pytest
 from pendulum import SETTINGS
@@ -101,3 +104,53 @@ def test_wrong_numbers_of_seeds_together_are_refused(
 ):
     assert cli.main(["sweep", str(tmp_path / "plan.toml"), *flags]) == 2
     assert capsys.readouterr().err.startswith(f"error: {reason}")
+
+
+@pytest.mark.parametrize(
+    ("flags", "reason"),
+    [
+        (["--gpus", "-1"], "--gpus is -1; it takes a number from 0 on, such as 0.25"),
+        (["--gpus", "nan"], "--gpus is nan; it takes a number from 0 on, such as 0.25"),
+        (["--workers", "0"], "--workers is 0; it takes a whole number from 1 on"),
+        (["--threads", "0"], "--threads is 0; it takes a whole number from 1 on"),
+    ],
+)
+def test_wrong_shares_of_a_cluster_are_refused_by_the_one_that_is_wrong(
+    flags: list[str], reason: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    (tmp_path / "plan.toml").write_text(f'out = "{tmp_path}/runs"\ndatasets = ["halfcheetah-mixed-tether"]\n')
+    assert cli.main(["sweep", str(tmp_path / "plan.toml"), "--backend", "ray", *flags]) == 2
+    assert capsys.readouterr().err == f"error: {reason}\n"
+
+
+def test_without_a_login_there_weights_and_biases_is_refused_once_and_before_any_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    class NoKey(Exception):
+        pass
+
+    def login() -> bool:
+        raise NoKey("api_key not configured (no-tty)")
+
+    there = ModuleType("wandb")
+    there.__spec__ = ModuleSpec("wandb", None)
+    vars(there).update(login=login, errors=SimpleNamespace(Error=NoKey))
+    monkeypatch.setitem(sys.modules, "wandb", there)
+    monkeypatch.delenv("WANDB_MODE", raising=False)
+    plan = tmp_path / "plan.toml"
+    plan.write_text(f'out = "{tmp_path}/runs"\ndatasets = ["halfcheetah-mixed-tether"]\n')
+    made: list[str] = []
+    monkeypatch.setattr("tether.sweep.head.carry_out", lambda sweep, *_, **__: made.append("runs") or sweep)
+    advice = "wandb login keeps one here, and WANDB_MODE=offline keeps what is logged on this machine\n"
+    assert cli.main(["sweep", str(plan), "--wandb", "mine"]) == 2
+    assert capsys.readouterr().err == f"error: cannot log to Weights & Biases: api_key not configured (no-tty); {advice}"
+    vars(there).update(login=lambda: False)
+    assert cli.main(["sweep", str(plan), "--wandb", "mine"]) == 2
+    assert capsys.readouterr().err == f"error: cannot log to Weights & Biases: there is no key on this machine; {advice}"
+    assert not made
+    vars(there).update(login=lambda: True)
+    cli.main(["sweep", str(plan), "--wandb", "mine"])
+    monkeypatch.setenv("WANDB_MODE", "offline")
+    vars(there).update(login=login)
+    cli.main(["sweep", str(plan), "--wandb", "mine"])
+    assert made == ["runs"] * 2

@@ -57,6 +57,7 @@ def sweep(
         wandb: A project of Weights & Biases that runs log to as well (needs the extra wandb). WANDB_MODE=offline sends nothing.
     """
     from tether.errors import TetherError
+    from tether.runs.wandb import check_login
     from tether.sweep.account import plan_lines, retry_line, winner_lines
     from tether.sweep.estimate import estimate
     from tether.sweep.head import anything_to_do, carry_out, failures, open_sweep
@@ -89,6 +90,8 @@ def sweep(
             left = estimate(found.asked, slots, together=together, retry=retry)
             print("\n".join(plan_lines(found.asked, left, together, retry)))
             return
+        if wandb and anything_to_do(found, retry):
+            check_login()
         found = carry_out(found, Processes(slots, wandb), retry=retry, together=together)
     for line in winner_lines(found):
         print(line)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 from tether.errors import TetherError
 
 PACKAGE = "--wandb needs the package wandb; pip install 'tether-rl[wandb]' brings it"
+LOGIN = "wandb login keeps one here, and WANDB_MODE=offline keeps what is logged on this machine"
 
 
 def check_installed() -> None:
@@ -20,6 +22,21 @@ def check_installed() -> None:
         found = None
     if found is None:
         raise TetherError(PACKAGE)
+
+
+def check_login() -> None:
+    """Before many processes that would each find it out; in a terminal Weights & Biases may ask for the key, once."""
+    check_installed()
+    if os.environ.get("WANDB_MODE", "online") not in ("online", "run", "shared"):
+        return
+    import wandb
+
+    try:
+        found = wandb.login()
+    except wandb.errors.Error as error:
+        raise TetherError(f"cannot log to Weights & Biases: {error}; {LOGIN}") from error
+    if not found:
+        raise TetherError(f"cannot log to Weights & Biases: there is no key on this machine; {LOGIN}")
 
 
 class WandbRun:

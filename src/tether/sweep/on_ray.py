@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 import os
 import signal
 import socket
@@ -207,14 +208,17 @@ def connected(
     say: Callable[[str], None] = print,
 ) -> Iterator[OnRay]:
     """A cluster by its address (`auto`: the one that this machine belongs to), or one of this machine's cores alone."""
+    for flag, number in (("--workers", most), ("--threads", threads)):
+        if number is not None and number < 1:
+            raise TetherError(f"{flag} is {number}; it takes a whole number from 1 on")
+    if not 0 <= gpus < math.inf:
+        raise TetherError(f"--gpus is {gpus:g}; it takes a number from 0 on, such as 0.25")
+    threads = threads or 1
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is sent anywhere unless asked
     try:
         import ray
     except ImportError as error:
         raise TetherError(PACKAGE) from error
-    threads = threads or 1
-    if threads < 1 or gpus < 0 or (most is not None and most < 1):
-        raise TetherError(f"--threads is {threads}, --gpus {gpus:g}, --workers {most}; a run has a thread at least")
     options: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
     if address is None:
         start_here(ray, options, say)
