@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 import time
+from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -195,22 +196,36 @@ def test_weights_that_were_chosen_on_other_tasks_are_said_once(tmp_path: Path, p
     assert line.startswith("pendulum: agent.bonus_weight_actor 0.003, chosen on locomotion;")
 
 
+def starter(folder: Path, processes: dict[str, str]) -> Callable[[], Worker]:
+    """Starts the next worker of a sweep whose only slot is on core 4, and which says what it has."""
+    (run,) = planned(folder, "[variants.a]\n")
+    processes["a"] = "import json, sys; print(json.loads(sys.argv[1])['cores'])"
+    return lambda: Processes(Slots(1, 1, ((4,),))).start(Bundle((run,)), 0, folder / "log")
+
+
+def cores_of(worker: Worker) -> str:
+    while (ended := worker.ended()) is None:
+        time.sleep(0.01)
+    worker.end()
+    return ended.report.strip()
+
+
 def test_workers_of_two_sweeps_are_on_different_cores(tmp_path: Path, processes: dict[str, str], monkeypatch: pytest.MonkeyPatch):
     """Each would put its first worker on its first core, and both would run at half speed."""
     monkeypatch.setattr(cores, "available_cores", lambda: [4, 5])
-    (run,) = planned(tmp_path, "[variants.a]\n")
-    processes["a"] = "import json, sys; print(json.loads(sys.argv[1])['cores'])"
-    slots = Slots(1, 1, ((4,),))
-
-    def start() -> Worker:
-        return Processes(slots).start(Bundle((run,)), 0, tmp_path / "log")
-
-    def on(worker: Worker) -> str:
-        while (ended := worker.ended()) is None:
-            time.sleep(0.01)
-        worker.end()
-        return ended.report.strip()
-
+    start = starter(tmp_path, processes)
     mine, other = start(), start()
-    assert [on(mine), on(other)] == ["[4]", "[5]"]
-    assert on(start()) == "[4]"
+    assert [cores_of(mine), cores_of(other)] == ["[4]", "[5]"]
+    assert cores_of(start()) == "[4]"
+
+
+def test_a_sweep_that_had_to_share_a_core_moves_to_one_that_is_free_by_now(
+    tmp_path: Path, processes: dict[str, str], monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(cores, "available_cores", lambda: [4, 5])
+    start = starter(tmp_path, processes)
+    with cores.claimed(1, [4]):  # by a run of another sweep that goes on
+        with cores.claimed(1, [5]):
+            assert cores_of(start()) == "[4]"
+        assert cores_of(start()) == "[5]"
+    assert cores_of(start()) == "[4]"
