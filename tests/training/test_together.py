@@ -53,6 +53,29 @@ def test_every_seed_of_a_program_is_as_alone_and_solves_what_has_a_known_answer(
 
 
 @pytest.mark.slow
+def test_eight_seeds_of_a_program_come_out_as_eight_others_alone():
+    """Two samples of one distribution: halfway to the known answer, where seeds still differ.
+
+    Equal means differ by more than 3.5 standard errors once in 280 times (Student's t, 14 degrees of freedom), and equal spreads
+    by more than a factor 4 once in 600 (F of 16, 7 and 7 degrees). Seeds that shared rows, noise or weights would be too alike.
+    """
+    agent, rows, seeds = small(TD3), constant_reward(), range(8)
+    lesson = Lesson(agent, as_dataset(rows), None, seed=99, steps=200)
+    *_, last = lesson.epochs_together([lesson.fresh(seed) for seed in seeds], tuple(seeds), 0, 200)
+    together = [epoch_of(last, place).metrics for place in seeds]
+    alone = []
+    for seed in range(8, 16):
+        lesson = Lesson(agent, as_dataset(rows), None, seed, steps=200)
+        *_, last = lesson.epochs(lesson.fresh(), 0, 200)
+        alone.append({name: float(value) for name, value in last.metrics.items()})
+    for name in ("critic/q", "critic/loss", "actor/q"):
+        one, other = (np.array([metrics[name] for metrics in sample]) for sample in (together, alone))
+        error = np.sqrt((one.var(ddof=1) + other.var(ddof=1)) / 8)
+        assert abs(one.mean() - other.mean()) < 3.5 * error, name
+        assert 1 / 4 < one.std(ddof=1) / other.std(ddof=1) < 4, name
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name, agent in AGENTS.items() if "continuous" in agent.traits.actions])
 def test_a_seed_of_a_program_stays_with_its_run_alone(name: str):
     """Also of awr, which looks at all rows between two epochs."""
