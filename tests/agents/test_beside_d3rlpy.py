@@ -347,9 +347,8 @@ def test_bear(torch, d3rlpy, monkeypatch, kernel, width):
     generator = generator_of(modules, monkeypatch)
     gradients, metrics, (following, latents, compared_with, *_) = updated(agent, state, generator, monkeypatch)
     alone, *_ = updated(replace(agent, warm_up_steps=1), state, generator, monkeypatch)
-    near = np.clip(compared_with, -bear.NOISE_LIMIT, bear.NOISE_LIMIT)  # theirs would not be
     following = following.reshape(ROWS, 10, ACTIONS).transpose(1, 0, 2)
-    hand_out(torch, monkeypatch, [following, near[0], latents, near, latents, near])
+    hand_out(torch, monkeypatch, [following, compared_with[0], latents, compared_with, latents, compared_with])
     # Its own step of the multiplier would leave a slope in the actor's gradient; held still, its slope is the actor loss's own.
     monkeypatch.setattr(impl, "update_alpha", lambda loss: None)
 

@@ -7,10 +7,11 @@
     acting          the best of 100 actions of pi by Q_1
 
 G is the bonus: the CVAE, or any other that offers samples. Presets give it the authors' latents and rate.
-Differs from the authors' code: the CVAE is fitted beforehand and not along with Q; the actor looks at Q of one of its actions,
-not at the mean over those compared; the multiplier starts at 1, theirs at a random number; of their first version (2019), where
-all rates are 1e-3 and the best of 10 actions acts, the rates of actor and critics (1e-4, 3e-4) and the number of actions for
-acting. The kernel's width of 20 is their program's; their README advises 10 with this kernel.
+The authors have two programs, that of the paper and that of D4RL's evaluations (2020). Of the first are the kernel and its width,
+batches, sizes, warm-up and the slow actor of the target; of the second the rates, a multiplier that starts at 1, Q of one action
+in the actor's loss, the best of 100 actions for acting, and actions that are compared as they are drawn. (The first clips their
+noise at half a standard deviation, takes the mean Q of all of them, has rates of 1e-3 and acts by the best of 10. The second has
+a Gaussian kernel of width 50, batches of 256 and a warm-up of 40,000.) Differs from both: the CVAE is fitted beforehand.
 """
 
 from __future__ import annotations
@@ -34,7 +35,6 @@ from tether.settings import Amount, Share, ShareBelowOne, Size, Steps
 from tether.types import Batch, Key, Metrics, Penalty, Problem
 
 LOG_MULTIPLIER_LIMITS = (-5.0, 10.0)
-NOISE_LIMIT = 0.5  # standard deviations of the actions that are compared: the authors' code clips them, for stability
 FLOOR = 1e-6  # under the root: its slope at 0 is infinite
 
 
@@ -121,7 +121,8 @@ class BEAR:
         warm = state.done >= self.warm_up_steps
 
         def loss_of(actor: SquashedGaussian) -> tuple[jax.Array, tuple[jax.Array, jax.Array, jax.Array]]:
-            raw = near_samples(*actor.moments(batch.observation), key_actor, self.compared_actions)
+            mean, log_std = actor.moments(batch.observation)
+            raw = mean[None] + jnp.exp(log_std)[None] * jax.random.normal(key_actor, likely.shape)
             action = scale_to_bounds(jnp.tanh(raw[0]), low, high)
             value = jnp.min(critics(batch.observation, action), axis=0)
             distance = jnp.mean(mmd(raw, likely, self.kernel, self.kernel_width))
@@ -174,12 +175,6 @@ def best_value(agent: BEAR, state: BEARState, batch: Batch, key: Key) -> jax.Arr
     repeated = jnp.repeat(batch.next_observation, agent.samples, axis=0)
     action = state.target_actor.sample(repeated, key)
     return best_of_mixed(state.target_critics(repeated, action), agent.least_share, agent.samples)
-
-
-def near_samples(mean: jax.Array, log_std: jax.Array, key: Key, count: int) -> jax.Array:
-    """Actions before squashing, none further from the mean than `NOISE_LIMIT` standard deviations: `(count, B, A)`."""
-    noise = jnp.clip(jax.random.normal(key, (count, *mean.shape)), -NOISE_LIMIT, NOISE_LIMIT)
-    return mean[None] + jnp.exp(log_std)[None] * noise
 
 
 def mmd(one: jax.Array, other: jax.Array, kernel: str, width: float) -> jax.Array:
