@@ -290,7 +290,7 @@ def simulated(machines: int) -> Iterator[tuple[str, Any]]:
 def test_machines_go_workers_die_the_head_is_killed_and_nothing_is_lost(
     pendulum_file: Path, tmp_path: Path, finished_run: Path, capsys: pytest.CaptureFixture[str]
 ):
-    steps = 30_000
+    steps = 200_000  # a minute on the fastest machine so far: both must still be at work when the second machine has come
     plan = write_plan(tmp_path, pendulum_file, "[0, 1]", training__steps=steps)
     folders = [tmp_path / "runs" / "pendulum" / "td3-cvae" / f"s{seed}" for seed in (0, 1)]
 
