@@ -161,6 +161,12 @@ def test_a_value_that_no_run_could_use_is_refused(name: str, value: str, message
     assert refusal(**{name: value}) == message
 
 
+@pytest.mark.parametrize(("share", "message"), [("0", "at least 0.001"), ("-0.1", "at least 0.001"), ("1.5", "at most 1")])
+def test_a_share_of_no_episodes_is_refused(share: str, message: str):
+    with pytest.raises(TetherError, match=f"^agent.best_share is {float(share)}; it must be {message}$"):
+        make_config("some.hdf5", agent="bc", overrides={"agent.best_share": share})
+
+
 @pytest.mark.parametrize(
     ("name", "value"), [("bonus.steps", "0"), ("agent.target_mix", "1"), ("training.value_limit", "inf"), ("agent.discount", "0")]
 )
