@@ -30,7 +30,7 @@ import numpy as np
 
 from tether.agents import critic_steps
 from tether.agents.td3 import TD3
-from tether.benchmark.speed import SPEC, product_limit, random_transitions, surroundings
+from tether.benchmark.speed import SPEC, product_limits, random_transitions, surroundings
 from tether.bonuses import FrozenBonus, NoBonus
 from tether.training.loop import agent_epoch, fresh_state, learn, run_keys
 from tether.training.sources import Rows
@@ -106,7 +106,7 @@ def corl(data: Batch, clone: Path) -> Callable[[], None]:
     return turn
 
 
-def d3rlpy(data: Batch, name: str = "TD3PlusBC", steps: int = STEPS) -> Callable[[], None]:
+def d3rlpy(data: Batch, name: str = "TD3PlusBC", steps: int = STEPS, discrete: bool = False) -> Callable[[], None]:
     import logging
 
     import d3rlpy as library
@@ -116,7 +116,10 @@ def d3rlpy(data: Batch, name: str = "TD3PlusBC", steps: int = STEPS) -> Callable
     ends = np.zeros(ROWS, np.float32)
     ends[999::1000] = 1.0
     columns = [np.asarray(column) for column in (data.observation, data.action, data.reward)]
-    dataset = library.dataset.MDPDataset(*columns, terminals=np.zeros(ROWS, np.float32), timeouts=ends)
+    if discrete:
+        columns[1] = np.argmax(columns[1], axis=1)[:, None]
+    kind = library.ActionSpace.DISCRETE if discrete else library.ActionSpace.CONTINUOUS
+    dataset = library.dataset.MDPDataset(*columns, terminals=np.zeros(ROWS, np.float32), timeouts=ends, action_space=kind)
     algorithm = getattr(library.algos, f"{name}Config")().create(device="cpu:0")
     algorithm.build_with_dataset(dataset)
 
@@ -148,20 +151,27 @@ def measure(turns: dict[str, Callable[[], None]], rounds: int, steps: int = STEP
     """Every turn's rate, by the clock and by the processor time of all threads, which other work hardly changes."""
     for turn in turns.values():
         turn()  # compiles
-    product_limit(1)
+    product_limits(1)
     rates: dict[str, list[float]] = {name: [] for name in turns}
     busy_rates: dict[str, list[float]] = {name: [] for name in turns}
-    limits = []
+    limits: list[float] = []
+    busy_limits: list[float] = []
     for number in range(1, rounds + 1):
         for name, turn in turns.items():
             began, busy = time.perf_counter(), time.process_time()
             turn()
             rates[name].append(steps / (time.perf_counter() - began))
             busy_rates[name].append(steps / (time.process_time() - busy))
-        limits.append(product_limit())
+        for column, limit in zip((limits, busy_limits), product_limits(), strict=True):
+            column.append(limit)
         latest = "  ".join(f"{name} {column[-1]:.0f}" for name, column in rates.items())
         print(f"round {number}/{rounds}: {latest} steps/s  limit {limits[-1]:.0f} GFLOP/s", flush=True)
-    return {"steps_per_second": rates, "steps_per_busy_second": busy_rates, "limit_gflop_per_second": limits}
+    return {
+        "steps_per_second": rates,
+        "steps_per_busy_second": busy_rates,
+        "limit_gflop_per_second": limits,
+        "limit_gflop_per_busy_second": busy_limits,
+    }
 
 
 def main() -> None:

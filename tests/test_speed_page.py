@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import statistics
+
 import pytest
 from pages import ROOT, tables_of
 
@@ -58,3 +60,25 @@ def test_the_table_of_bonuses_is_what_was_measured():
             fit = [f"{bonus.steps:,}", f"{rate:,.0f}", f"{bonus.steps / rate:,.0f}"]
         told.append([name, *fit, f"{rates[f'bonus of {name}, pairs']:,.0f}"])
     assert table[1:] == told
+
+
+def test_the_table_beside_d3rlpy_is_what_was_measured():
+    agents = read_json(ROOT / "benchmarks/results/2026-11-19-one-core-zen5-beside-d3rlpy.json")["agents"]
+    (table,) = [table for table in tables_of("docs/speed.md") if "d3rlpy" in table[0] and table[0][0] == "agent"]
+    assert [line[0] for line in table[1:]] == list(agents)
+    for line in table[1:]:
+        found = agents[line[0]]
+        gflop, limit = found["gflop_per_step"], statistics.median(found["limit_gflop_per_busy_second"])
+        ours, theirs = (found["steps_per_busy_second"][who] for who in ("tether", "d3rlpy"))
+        mine, other = statistics.median(ours), statistics.median(theirs)
+        assert line[1:5] == [f"{gflop:.2g}", f"{mine:,.0f}", f"{other:,.0f}", f"{limit:.0f}"]
+        assert line[5:7] == [f"{rate * gflop / limit:.0%}" for rate in (mine, other)]
+        low, middle, high = sorted(one / two for one, two in zip(ours, theirs, strict=True))[1:4]  # of five: the quartiles
+        assert line[7:] == [f"{low:.2f}, {middle:.2f}, {high:.2f}", f"{limit / gflop / other:.1f}"]
+
+
+def test_the_table_of_where_time_goes_is_what_was_measured():
+    shares = read_json(ROOT / "benchmarks/results/2026-11-19-one-core-zen5-where-time-goes.json")["shares"]
+    (table,) = [table for table in tables_of("docs/speed.md") if "products" in table[0]]
+    told = [[agent, *(f"{share:.0%}" for share in each.values())] for agent, each in shares.items()]
+    assert table == [["agent", *next(iter(shares.values()))], *told]

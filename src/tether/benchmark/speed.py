@@ -169,11 +169,11 @@ def measure_novelty(name: str, bonus: Bonus, data: Batch, pairs: int) -> Measure
 
 def product_limit(repetitions: int = 3) -> float:
     """GFLOP/s of the fastest of a few float32 products of two 2048 x 2048 matrices."""
-    return _product_limits(repetitions)[0]
+    return product_limits(repetitions)[0]
 
 
-def _product_limits(repetitions: int = 3) -> tuple[float, float]:
-    """The same, and by processor time."""
+def product_limits(repetitions: int = 3) -> tuple[float, float]:
+    """The same, and in seconds of processor time."""
     matrix = jnp.ones((PRODUCT_SIZE, PRODUCT_SIZE), jnp.float32)
     taken = [_timed(lambda: _product(matrix).block_until_ready()) for _ in range(repetitions)]
     wall, busy = (min(times) for times in zip(*taken, strict=True))
@@ -217,10 +217,10 @@ def _product(matrix: jax.Array) -> jax.Array:
 def _measure(name: str, once: Callable[[], object], steps: int, flop_per_step: float, repetitions: int, rows: int) -> Measurement:
     product_limit(1)  # compiles
     first, _ = _timed(once)
-    limits, taken = [_product_limits()], []
+    limits, taken = [product_limits()], []
     for _ in range(repetitions):
         taken.append(_timed(once))
-        limits.append(_product_limits())
+        limits.append(product_limits())
     rates, busy_rates = ([steps / seconds for seconds in times] for times in zip(*taken, strict=True))
     limit, busy_limit = (max(column) for column in zip(*limits, strict=True))
     gflop = flop_per_step / 1e9
