@@ -104,6 +104,15 @@ def test_norms_after_every_hidden_activation():
     assert made.norm is None
 
 
+def test_a_start_as_rlkits_has_small_last_layers_and_equal_biases():
+    hidden, last = make_mlp(jax.random.key(0), 4, Layers((100,), last_within=3e-3), 50).weights
+    assert 0.09 < float(jnp.max(jnp.abs(hidden))) <= 0.1  # 1 / sqrt(100)
+    assert 2.9e-3 < float(jnp.max(jnp.abs(last))) <= 3e-3
+    first, second = make_mlp(jax.random.key(0), 4, Layers((100,), last_within=3e-3), 50).biases
+    np.testing.assert_array_equal(first, np.full(100, 0.1, np.float32))
+    assert 0.0 < float(jnp.max(jnp.abs(second))) <= 3e-3
+
+
 def test_fresh_layers_fill_one_over_root_of_inputs_either_way():
     network = make_mlp(jax.random.key(0), 4, Layers((100,), ("tanh",)), 100)
     assert [weight.shape for weight in network.weights] == [(4, 100), (100, 100)]

@@ -153,17 +153,26 @@ class Layers(NamedTuple):
     activations: tuple[str, ...] | None = None  # of each, the last also of all after it; None: relu
     norm: Norm = "none"
     scaler: Scaler | None = None  # of observations, which come first among the inputs
+    last_within: float | None = None  # a start as rlkit's, whose last layer is this near to 0; None: as PyTorch's
 
 
 def make_mlp(key: Key, inputs: int, layers: Layers, outputs: int, last: str = "none") -> MLP:
-    """Weights and biases uniform in ±1/sqrt(inputs): PyTorch's default, which TD3's and BCQ's authors used."""
+    """Weights and biases uniform in ±1/sqrt(inputs): PyTorch's default, which TD3's and BCQ's authors used.
+
+    rlkit's start has hidden weights in ±1/sqrt(outputs), and 0.1 for their biases.
+    """
     sizes = (inputs, *layers.sizes, outputs)
     weights, biases = [], []
     for layer, (before, after) in enumerate(itertools.pairwise(sizes)):
         key_weight, key_bias = jax.random.split(jax.random.fold_in(key, layer))
-        bound = 1.0 / math.sqrt(before)
+        bound, hidden = 1.0 / math.sqrt(before), layer < len(layers.sizes)
+        if layers.last_within is not None:
+            bound = 1.0 / math.sqrt(after) if hidden else layers.last_within
         weights.append(jax.random.uniform(key_weight, (before, after), minval=-bound, maxval=bound))
-        biases.append(jax.random.uniform(key_bias, (after,), minval=-bound, maxval=bound))
+        if layers.last_within is not None and hidden:
+            biases.append(jnp.full(after, 0.1))
+        else:
+            biases.append(jax.random.uniform(key_bias, (after,), minval=-bound, maxval=bound))
     norm = fresh_norm(sizes[1]) if layers.norm == "first" else None
     norms = tuple(map(fresh_norm, layers.sizes)) if layers.norm == "every" else ()
     given = layers.activations or ("relu",)

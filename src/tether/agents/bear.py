@@ -8,10 +8,11 @@
 
 G is the bonus: the CVAE, or any other that offers samples. Presets give it the authors' latents and rate.
 The authors have two programs, that of the paper and that of D4RL's evaluations (2020). Of the first are the kernel and its width,
-batches, sizes, warm-up and the slow actor of the target; of the second the rates, a multiplier that starts at 1, Q of one action
-in the actor's loss, the best of 100 actions for acting, and actions that are compared as they are drawn. (The first clips their
-noise at half a standard deviation, takes the mean Q of all of them, has rates of 1e-3 and acts by the best of 10. The second has
-a Gaussian kernel of width 50, batches of 256 and a warm-up of 40,000.) Differs from both: the CVAE is fitted beforehand.
+batches, sizes, warm-up and the slow actor of the target; of the second the rates, how networks start, a multiplier that starts
+at 1, Q of one action in the actor's loss, the best of 100 actions for acting, and actions that are compared as they are drawn.
+(The first clips their noise at half a standard deviation, takes the mean Q of all of them, has rates of 1e-3, starts networks as
+PyTorch does and acts by the best of 10. The second has a Gaussian kernel of width 50, batches of 256 and a warm-up of 40,000.)
+Differs from both: the CVAE is fitted beforehand.
 """
 
 from __future__ import annotations
@@ -88,8 +89,8 @@ class BEAR:
         key_actor, key_critics = jax.random.split(key)
         layers = Layers(self.hidden_sizes, scaler=observation_scaler(problem, self.normalise_observations))
         actor, critics = (
-            make_squashed_gaussian(key_actor, problem.spec, layers),
-            make_critics(key_critics, problem.spec, 2, layers),
+            make_squashed_gaussian(key_actor, problem.spec, layers._replace(last_within=1e-3)),
+            make_critics(key_critics, problem.spec, 2, layers._replace(last_within=3e-3)),
         )
         log_multiplier = jnp.zeros(())
         return BEARState(
