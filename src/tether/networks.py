@@ -170,7 +170,7 @@ def make_mlp(key: Key, inputs: int, layers: Layers, outputs: int, last: str = "n
             bound = 1.0 / math.sqrt(after) if hidden else layers.last_within
         weights.append(jax.random.uniform(key_weight, (before, after), minval=-bound, maxval=bound))
         if layers.last_within is not None and hidden:
-            biases.append(jnp.full(after, 0.1))
+            biases.append(jnp.full(after, 0.1, jnp.float32))  # without a type it would be weak, and the loop compiled again
         else:
             biases.append(jax.random.uniform(key_bias, (after,), minval=-bound, maxval=bound))
     norm = fresh_norm(sizes[1]) if layers.norm == "first" else None
