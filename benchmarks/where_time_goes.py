@@ -16,13 +16,9 @@ from pathlib import Path
 
 import jax
 
-from tether.agents import AGENTS, Agent, critic_steps, with_known
-from tether.benchmark.speed import ROWS, SPEC, awake, random_transitions, surroundings
-from tether.bonuses import BONUSES, FrozenBonus
-from tether.data.columns import with_blank_columns
-from tether.training.loop import agent_epoch, fresh_state, learn, run_keys
-from tether.training.sources import Rows
-from tether.types import Problem
+from tether.agents import AGENTS, Agent
+from tether.benchmark.speed import ROWS, measure_agent, random_transitions, surroundings
+from tether.bonuses import BONUSES
 
 STEPS = 200
 # By the beginning of the compiled operation's name; the first that fits. What runs other operations is not one itself.
@@ -38,20 +34,14 @@ PROGRAM = "jit__epoch"
 
 def shares(agent: Agent) -> dict[str, float]:
     """Of the time in compiled operations."""
-    bonus = BONUSES[agent.traits.usual_bonus]()
-    data = random_transitions(ROWS)
-    key_init, key = run_keys(0)
-    penalty = FrozenBonus(bonus, bonus.frozen(bonus.init(key_init, Problem(SPEC, data))), SPEC)
-    agent = awake(agent)
-    data = with_known(agent, with_blank_columns(data, agent.traits.columns), penalty)
-    state, stride = fresh_state(agent, key_init, Problem(SPEC, data)), critic_steps(agent)
-    epochs = learn(
-        agent, state, Rows(data), key, end=2 * STEPS, epoch_steps=STEPS, stride=stride, given=(penalty,), compiled=agent_epoch
-    )
-    jax.block_until_ready(next(epochs).state)  # compiles
+
+    def run() -> None:
+        measure_agent("", agent, BONUSES[agent.traits.usual_bonus](), random_transitions(ROWS), STEPS, repetitions=1)
+
+    run()  # compiles
     with tempfile.TemporaryDirectory() as folder:
         with jax.profiler.trace(folder):
-            jax.block_until_ready(next(epochs).state)
+            run()
         (trace,) = Path(folder).rglob("*.trace.json.gz")
         events = json.loads(gzip.decompress(trace.read_bytes()))["traceEvents"]
     taken: Counter[str] = Counter()
@@ -68,7 +58,9 @@ def kind_of(name: str) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("agents", nargs="+", choices=AGENTS)
+    parser.add_argument(
+        "agents", nargs="+", choices=[name for name, kind in AGENTS.items() if "continuous" in kind.traits.actions]
+    )
     parser.add_argument("--out", type=Path, help="write the JSON here")
     given = parser.parse_args()
     found = {}

@@ -6,9 +6,7 @@ Elementwise work is left out, so shares of the limit are a little low.
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import jax
@@ -22,39 +20,14 @@ from tether.types import Batch, Problem, Spec, row_shapes
 DATA_ROWS = 10  # of the data that a bonus is made from; no product depends on it
 
 
-@dataclass(frozen=True)
-class Product:
-    """What `jax.lax.dot_general` is asked for."""
-
-    left: tuple[int, ...]  # shapes
-    right: tuple[int, ...]
-    numbers: Any  # its dimension numbers
-
-    @property
-    def operations(self) -> int:
-        (_, contracted), (_, batched) = self.numbers
-        free = [size for axis, size in enumerate(self.right) if axis not in {*contracted, *batched}]
-        # A multiplication and an addition for each entry of the result and each term of its sum.
-        return 2 * math.prod(self.left) * math.prod(free)
-
-
 def of(program: Callable[..., Any], *arguments: Any) -> int:
     """Of one call. Arguments may be shapes; nothing is computed."""
-    return _operations(products(program, *arguments))
-
-
-def products(program: Callable[..., Any], *arguments: Any) -> Counter[Product]:
-    """Those of one call, and how many times each is made."""
-    return _products(jax.make_jaxpr(program)(*arguments).jaxpr)
+    return _count(jax.make_jaxpr(program)(*arguments).jaxpr)
 
 
 def agent_step(agent: Agent, bonus: Bonus, spec: Spec) -> float:
     """Per critic step: an update's operations, divided by its critic steps."""
-    return _operations(agent_products(agent, bonus, spec)) / critic_steps(agent)
 
-
-def agent_products(agent: Agent, bonus: Bonus, spec: Spec) -> Counter[Product]:
-    """Those of an update."""
     problem = Problem(spec, rows(spec, DATA_ROWS))
 
     def penalty(key: jax.Array) -> FrozenBonus:
@@ -68,23 +41,19 @@ def agent_products(agent: Agent, bonus: Bonus, spec: Spec) -> Counter[Product]:
     asked = with_blank_columns(problem.rows, agent.traits.columns)
     known = jax.eval_shape(lambda key: with_known(agent, asked, penalty(key)), jax.random.key(0))
     batches = jax.tree.map(lambda column: jnp.zeros((*agent.batch_shape, *column.shape[1:]), column.dtype), known)
-    return products(update, jax.random.key(0), batches) - _init(bonus, spec)
+    whole = of(update, jax.random.key(0), batches)
+    return (whole - _init(bonus, spec)) / critic_steps(agent)
 
 
 def fit_step(bonus: Bonus, spec: Spec) -> float:
     """Of one step of a bonus's fit."""
-    return _operations(fit_products(bonus, spec))
-
-
-def fit_products(bonus: Bonus, spec: Spec) -> Counter[Product]:
-    """Those of one step of a bonus's fit."""
 
     def update(key: jax.Array, batch: Batch) -> Any:
         key_init, key_update = jax.random.split(key)
         return bonus.update(bonus.init(key_init, Problem(spec, rows(spec, DATA_ROWS))), batch, key_update)
 
     batch = with_blank_columns(rows(spec, *bonus.batch_shape), bonus.traits.columns)
-    return products(update, jax.random.key(0), batch) - _init(bonus, spec)
+    return of(update, jax.random.key(0), batch) - _init(bonus, spec)
 
 
 def novelty(bonus: Bonus, spec: Spec) -> float:
@@ -95,34 +64,30 @@ def novelty(bonus: Bonus, spec: Spec) -> float:
         state = bonus.frozen(bonus.init(key_init, Problem(spec, rows(spec, DATA_ROWS))))
         return bonus.novelty(state, batch.observation, batch.action, key_value)
 
-    return _operations(products(value, jax.random.key(0), rows(spec, 1)) - _init(bonus, spec))
+    return of(value, jax.random.key(0), rows(spec, 1)) - _init(bonus, spec)
 
 
 def rows(spec: Spec, *lead: int) -> Batch:
     return Batch(*(jnp.zeros((*lead, *shape)) for shape in row_shapes(spec)))
 
 
-def _init(bonus: Bonus, spec: Spec) -> Counter[Product]:
+def _init(bonus: Bonus, spec: Spec) -> int:
     """Making a bonus may itself hash the data by a product, as counts do; that is not part of a step."""
-    return products(lambda key: bonus.init(key, Problem(spec, rows(spec, DATA_ROWS))), jax.random.key(0))
+    return of(lambda key: bonus.init(key, Problem(spec, rows(spec, DATA_ROWS))), jax.random.key(0))
 
 
-def _operations(made: Counter[Product]) -> int:
-    return sum(times * product.operations for product, times in made.items())
-
-
-def _products(jaxpr: Any) -> Counter[Product]:
-    made: Counter[Product] = Counter()
+def _count(jaxpr: Any) -> int:
+    total = 0
     for equation in jaxpr.eqns:
         if equation.primitive.name == "dot_general" and not _is_a_sum(equation):
-            left, right = (variable.aval.shape for variable in equation.invars)
-            made[Product(left, right, equation.params["dimension_numbers"])] += 1
-        inner = [_products(program) for program in _inner(equation.params.values())]
-        if equation.primitive.name == "cond":  # of the branches one is run: the dearest, but for an actor that waits
-            inner = [max(inner, key=_operations)]
-        for each in inner:
-            made.update({product: times * equation.params.get("length", 1) for product, times in each.items()})
-    return made
+            (contracted, _), _ = equation.params["dimension_numbers"]
+            left = equation.invars[0].aval.shape
+            # A multiplication and an addition for each entry of the result and each term of its sum.
+            total += 2 * math.prod(equation.outvars[0].aval.shape) * math.prod(left[axis] for axis in contracted)
+        costs = map(_count, _inner(equation.params.values()))
+        # Of the branches of a condition one is run: the dearest, but for an actor that waits.
+        total += max(costs) if equation.primitive.name == "cond" else equation.params.get("length", 1) * sum(costs)
+    return total
 
 
 def _is_a_sum(equation: Any) -> bool:
