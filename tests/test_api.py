@@ -89,7 +89,7 @@ def test_training_here_is_training_by_command(config: RunConfig, dataset: Datase
 
 def test_the_usual_bonus_of_an_agent_is_that_of_the_command():
     assert tether.usual_bonus(tether.Tethered()) == make_config("x", agent="tethered").bonus
-    assert tether.usual_bonus(tether.Tethered()) == tether.Density(components=5, lean_to_best=6.0, least_std=0.1, steps=60_000)
+    assert tether.usual_bonus(tether.Tethered()) == tether.Density(lean_to_best=6.0, least_std=0.1, steps=60_000)
     assert tether.usual_bonus(tether.BC()).steps == 0
     with pytest.raises(TetherError, match="the agent is the name 'td3'"):
         tether.usual_bonus("td3")  # type: ignore[arg-type]

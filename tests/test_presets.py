@@ -174,4 +174,4 @@ def test_the_agent_where_none_is_named(preset: str, bonus: str | None, agent: st
 def test_the_anchor_of_tethered_is_fitted_the_same_way_with_every_preset():
     for preset in PRESETS:
         bonus = make_config("some.hdf5", agent="tethered", preset=preset).bonus
-        assert (bonus.components, bonus.lean_to_best, bonus.least_std, bonus.steps) == (5, 6.0, 0.1, 60_000)
+        assert (bonus.components, bonus.lean_to_best, bonus.least_std, bonus.steps) == (1, 6.0, 0.1, 60_000)

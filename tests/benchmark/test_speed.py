@@ -65,7 +65,7 @@ def test_speed_is_that_of_steps_in_which_the_actor_learns():
 
 def test_every_bonus_is_measured_and_the_default_agents_as_that_has_it():
     (label, bonus), *others = reversed(speed.bonuses_to_measure().items())
-    assert (label, bonus.components, bonus.lean_to_best, bonus.steps) == ("density of tethered", 5, 6.0, 60_000)
+    assert (label, bonus.components, bonus.lean_to_best, bonus.steps) == ("density of tethered", 1, 6.0, 60_000)
     assert {name for name, _ in others} == BONUSES.keys() - {"none"}
     assert dict(others)["density"].components == 1
     # Eight of the registry, of which the two that count have no fit, and the default agent's.
