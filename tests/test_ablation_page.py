@@ -4,43 +4,59 @@ from __future__ import annotations
 
 import statistics
 import tomllib
+from pathlib import Path
+from typing import NamedTuple
 
 from pages import ROOT, tables_of
 
 from tether.runs.reading import find_runs
 
-RUNS = ROOT / "results" / "proof-ablation"
 SINCE = 35_000  # of 40,000 steps: the last two evaluations
 LOGS = ("hopper-medium", "halfcheetah-medium", "hopper-medium-expert")
 (TABLE,) = [table for table in tables_of("docs/ablation.md") if set(LOGS) <= set(table[0])]
+(GAUSSIANS,) = [table for table in tables_of("docs/ablation.md") if table[0] == ["log", "five", "one"]]
 
 
-def scores(variant: str, log: str) -> dict[str, float]:
-    """By seed: the mean over the last two evaluations."""
-    runs = find_runs(tuple(RUNS.glob(f"{log}/*/{variant}")))
-    return {run.path.name: run.within(since=SINCE).result["score"]["last_ten"]["mean"] for run in runs}
+class Comparison(NamedTuple):
+    runs: Path
+    whole: str  # the variant that others are beside
+
+    def scores(self, variant: str, log: str) -> dict[str, float]:
+        """By seed: the mean over the last two evaluations."""
+        runs = find_runs(tuple(self.runs.glob(f"{log}/*/{variant}")))
+        return {run.path.name: run.within(since=SINCE).result["score"]["last_ten"]["mean"] for run in runs}
+
+    def cell(self, variant: str, log: str, seeds: list[str]) -> str:
+        """The mean over the seeds, how far it is from the whole's with the same ones, and the least and the most of that."""
+        found, whole = (self.scores(name, log) for name in (variant, self.whole))
+        assert sorted(found) == seeds, (variant, log)
+        mean = f"{statistics.fmean(found.values()):.1f}"
+        if variant == self.whole:
+            return mean
+        changes = [found[seed] - whole[seed] for seed in seeds]
+        span = f" [{min(changes):+.1f}, {max(changes):+.1f}]" if len(seeds) > 1 else ""
+        return f"{mean}, {statistics.fmean(changes):+.1f}{span}"
 
 
-def cell(variant: str, log: str, seeds: list[str]) -> str:
-    """The mean over the seeds, how far it is from the whole agent's with the same ones, and the least and the most of that."""
-    found, whole = (scores(name, log) for name in (variant, "whole"))
-    assert sorted(found) == seeds, (variant, log)
-    mean = f"{statistics.fmean(found.values()):.1f}"
-    if variant == "whole":
-        return mean
-    changes = [found[seed] - whole[seed] for seed in seeds]
-    span = f" [{min(changes):+.1f}, {max(changes):+.1f}]" if len(seeds) > 1 else ""
-    return f"{mean}, {statistics.fmean(changes):+.1f}{span}"
+PARTS = Comparison(ROOT / "results" / "proof-ablation", "whole")
+ONE_OR_FIVE = Comparison(ROOT / "results" / "tether-preset" / "one-gaussian", "five")
 
 
 def test_every_line_is_what_its_runs_say():
     heading, *lines = TABLE
     for line in lines:
         seeds = [f"s{seed}" for seed in line[heading.index("seeds")].split(", ")]
-        assert [line[heading.index(log)] for log in LOGS] == [cell(line[0].strip("`"), log, seeds) for log in LOGS]
+        assert [line[heading.index(log)] for log in LOGS] == [PARTS.cell(line[0].strip("`"), log, seeds) for log in LOGS]
 
 
 def test_the_lines_are_those_of_the_plan_that_have_run():
     plan = tomllib.loads((ROOT / "plans" / "proof-ablation.toml").read_text())
-    has_run = {place.name for place in RUNS.glob("*/*/*") if place.is_dir()}
+    has_run = {place.name for place in PARTS.runs.glob("*/*/*") if place.is_dir()}
     assert [line[0].strip("`") for line in TABLE[1:]] == [name for name in plan["variants"] if name in has_run]
+
+
+def test_one_gaussian_or_five_is_what_the_runs_say():
+    heading, *lines = GAUSSIANS
+    assert [line[0] for line in lines] == [*LOGS, "pen-expert"]
+    for log, *cells in lines:
+        assert cells == [ONE_OR_FIVE.cell(variant, log, ["s40", "s41", "s42"]) for variant in heading[1:]]
