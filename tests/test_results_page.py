@@ -72,6 +72,7 @@ def spelt(
     return dict(task_lines(scores)[1:]), mean.spell() if number > 1 else f"{mean.value:.1f}"
 
 
+@cache
 def cell(log: str, column: str) -> str:
     """As `tether report --statistics` prints it; where seeds are missing, with how many there are."""
     variant = COLUMNS[column][0]
@@ -161,3 +162,27 @@ def test_the_table_of_the_readme_is_what_the_runs_say():
 def test_means_in_the_text_are_what_the_runs_say(column: str):
     nine = tuple(name_of(line[0]) for line in TABLES[0][1:-1])
     assert shown(nine, column)[1] in text_of("docs/results.md")
+
+
+# Told in words on the page and in README: where a method is above another by the whole interval.
+ALL = {name_of(line[0]) for table in TABLES[:2] for line in table[1:] if "(" in line[0]}
+MEDIUM = {"hopper-medium", "halfcheetah-medium", "walker2d-medium"}
+HANDS = {"pen-expert", "door-expert"}
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "logs"),
+    [
+        ("`tethered`", "cloning", ALL),
+        ("`tethered`", "10%-BC", MEDIUM | HANDS | {"hopper-medium-replay", "halfcheetah-medium-replay"}),
+        ("10%-BC", "`tethered`", set()),
+        ("`tethered`", "TD3+BC, our settings", HANDS | {"hopper-medium", "walker2d-medium", "hopper-medium-replay"}),
+        ("TD3+BC, our settings", "`tethered`", {"hopper-medium-expert"}),
+    ],
+)
+def test_the_logs_where_one_is_above_another_are_those_that_are_told(one: str, other: str, logs: set[str]):
+    def ends(column: str, log: str) -> list[float]:
+        return [float(end) for end in re.findall(r"\[(.*), (.*)\]", cell(log, column))[0]]
+
+    assert len(ALL) == 9 + len(HANDS)
+    assert {log for log in ALL if ends(one, log)[0] > ends(other, log)[1]} == logs
