@@ -52,7 +52,7 @@ LONGER = {"bear": 2_000, "iql": 2_000}  # steps; the others need 1,000
 # Who cannot stitch: of the first two, what they clone is what was recorded, however it is weighed; the last starts as the best
 # episodes went, and its reach does not lead from there to another way.
 NOT_STITCHING = ("bc", "awr", "tethered")
-ANCHOR = {"components": 2, "lean_to_best": 6.0, "least_std": 0.1}  # as its preset has it, with fewer Gaussians
+ANCHOR = {"lean_to_best": 6.0, "least_std": 0.1}  # as its preset has it
 CONTINUOUS = [name for name, agent in AGENTS.items() if "continuous" in agent.traits.actions]
 
 
