@@ -171,8 +171,9 @@ def test_the_proof_has_its_rows_seeds_and_lengths():
     }
     assert {run.data.name for run in runs} == every
     counts = Counter(run.variant for run in runs)
-    everywhere = ("tethered", "cloning", "best-tenth", "cloning-scaled", "td3-bc", "td3-bc-our-critics")
-    assert [counts.pop(name) for name in everywhere] == [11 * 3] * 6
+    ours = ("tethered", "five-unbounded", "td3-bc-our-critics", "td3-bc-our-critics-bounded")
+    everywhere = (*ours, "cloning", "best-tenth", "cloning-scaled", "td3-bc")
+    assert [counts.pop(name) for name in everywhere] == [11 * 3] * 8
     assert [counts.pop(name) for name in ("iql", "paper")] == [4 * 3] * 2
     rebrac = {run.data.name: run.config.agent for run in runs if run.agent == "rebrac"}
     weights = {name: (agent.cloning_weight_actor, agent.cloning_weight_critic) for name, agent in rebrac.items()}
@@ -184,8 +185,8 @@ def test_the_proof_has_its_rows_seeds_and_lengths():
     }
     for name, logs in (("rebrac", 2), ("rebrac-on-halfcheetah-medium-replay", 1), ("rebrac-on-hopper-medium-expert", 1)):
         assert counts.pop(name) == logs * 3
-    long = ("long", "td3-bc-long", "td3-bc-our-critics-long")
-    assert counts == dict.fromkeys((*long, "tethered-bounded", "td3-bc-our-critics-bounded"), 2 * 3)
+    long = ("long", "five-unbounded-long", "td3-bc-long", "td3-bc-our-critics-long")
+    assert counts == dict.fromkeys((*long, "five"), 2 * 3)
     lengths = {(run.variant, run.config.training.steps) for run in runs}
     assert {("tethered", 60_000), ("cloning", 20_000), ("best-tenth", 60_000)} | {(name, 300_000) for name in long} <= lengths
     assert [run.config.seed for run in runs] == sorted(run.config.seed for run in runs)  # one seed of all, then the next
@@ -193,7 +194,9 @@ def test_the_proof_has_its_rows_seeds_and_lengths():
     assert all(run.config.bonus.seed == run.config.seed for run in runs if run.bonus != "none")  # each seed has its own fit
 
 
-@pytest.mark.parametrize(("which", "tethered"), [("", "tethered"), ("-bounded", "tethered-bounded"), ("-long", "long")])
+@pytest.mark.parametrize(
+    ("which", "tethered"), [("", "five-unbounded"), ("-bounded", "tethered"), ("-long", "five-unbounded-long")]
+)
 def test_td3_bc_with_our_critics_learns_as_tethered_does(which, tethered):
     first = {run.variant: run.config for run in reversed(proof("proof.toml"))}
     other, ours = first[f"td3-bc-our-critics{which}"], first[tethered]
