@@ -127,6 +127,11 @@ def test_what_is_told_of_the_last_ten_is_what_the_runs_say(variant: str, log: st
 def test_what_is_told_of_bounded_values_is_what_the_runs_say():
     told, _ = spelt(("pen-expert",), "td3-bc-our-critics-bounded", "last", None)
     assert f"bounded values has {told['pen-expert']} on pen" in text_of("docs/results.md")
+    nine = tuple(name_of(line[0]) for line in TABLES[0][1:-1])
+    variants = ("td3-bc-our-critics-bounded", "td3-bc-our-critics", "tethered")
+    bounded, without, ours = (spelt(nine, variant, "last", None, ["s32"])[1] for variant in variants)
+    assert f"bounded values has {bounded} ({without} without), `tethered` {ours}." in text_of("docs/results.md")
+    assert f"the one seed that was run, {bounded} where `tethered` has {ours}." in text_of("README.md")
 
 
 @pytest.mark.parametrize("label", [line[0] for table in TABLES for line in table[1:] if "(" in line[0]])
