@@ -72,7 +72,7 @@ def test_a_place_that_cannot_be_written_is_said_before_training(tmp_path: Path, 
 
 
 # An interrupt may come between open() and the `with` around it: then the file is closed by the garbage collector, with a warning.
-@pytest.mark.filterwarnings("ignore:unclosed file:ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.filterwarnings("ignore:unclosed file:ResourceWarning")
 def test_interrupted_it_says_that_the_training_is_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     out = tmp_path / "medium.hdf5"
 
