@@ -14,7 +14,7 @@ from tether.config import settings_of
 from tether.environments.tasks import find_task
 from tether.errors import TetherError
 from tether.sweep.expansion import Data, PlannedRun, expand, find_data, twins
-from tether.sweep.plan import Plan, read_plan
+from tether.sweep.plan import LEAST, Plan, read_plan
 
 PLANS = Path(__file__).resolve().parents[2] / "plans"
 EMBEDDED = "halfcheetah-mixed-tether"
@@ -366,10 +366,15 @@ def test_variants_that_make_the_same_runs_are_said_to(tmp_path: Path):
 
 
 def test_a_plan_that_is_not_there_is_said_to_be(tmp_path: Path):
-    with pytest.raises(TetherError, match=f"^there is no plan {tmp_path}/none.toml$"):
+    with pytest.raises(TetherError, match=f"^there is no plan {tmp_path}/none.toml; it is a TOML file, at the least"):
         read_plan(tmp_path / "none.toml")
-    with pytest.raises(TetherError, match=f"^cannot read {tmp_path}: Is a directory$"):
+    with pytest.raises(TetherError, match=f"^{tmp_path} is a folder, and .*; `tether report {tmp_path}` tells what runs"):
         read_plan(tmp_path)
+
+
+def test_what_is_told_to_be_the_least_plan_is_one(tmp_path: Path):
+    path = write(tmp_path, LEAST.removeprefix("at the least the line "), preset="")
+    assert [run.method for run in runs_of(path)[1]] == ["tethered-density"]
     (tmp_path / "empty.toml").touch()
     with pytest.raises(TetherError, match=r"empty.toml names no datasets; datasets = "):
         read_plan(tmp_path / "empty.toml")

@@ -20,6 +20,7 @@ KEYS = (
     *WAYS,
     *("choose", "final"),
 )
+LEAST = 'at the least the line datasets = ["halfcheetah-mixed-tether"]'
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,10 @@ def read_plan(path: Path, out: Path | None = None) -> Plan:
     try:
         text = path.read_text(encoding="utf-8-sig")  # as editors of Windows write it, with a mark before it
     except FileNotFoundError:
-        raise TetherError(f"there is no plan {path}") from None
+        raise TetherError(f"there is no plan {path}; it is a TOML file, {LEAST}") from None
+    except IsADirectoryError:
+        advice = f"`tether report {path}` tells what runs lie in it"
+        raise TetherError(f"{path} is a folder, and a plan is a TOML file, {LEAST}; {advice}") from None
     except OSError as error:
         raise TetherError(f"cannot read {path}: {error.strerror}") from error
     except UnicodeDecodeError as error:
