@@ -79,7 +79,7 @@ def train(
 ) -> Policy:
     """Train an agent held to the data by `bonus` (none: nothing holds it) and return its policy.
 
-    Rewards are scaled here, in the agent's own way unless `reward_scaling` says `range` or `divide`
+    Rewards are scaled here, in the agent's own way unless `reward_scaling` says `range`, `divide`, `returns` or `none`
     (`tether.data.rewards.normalise_rewards`); give the dataset as it was loaded. `policy` is one of the agent's, its main one
     if not given. `on_epoch` is called every `epoch_steps` steps, for one's own metrics or evaluations; where it returns True,
     training ends there and the policy is the one that it was given. With a bonus, the policy can say how familiar an

@@ -13,7 +13,7 @@ import secrets
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, BinaryIO, TypeVar
 
 import numpy as np
 
@@ -206,13 +206,25 @@ def append_jsonl(path: Path | str, record: dict[str, Any]) -> None:
     line = json.dumps(record, default=_plain, ensure_ascii=False).encode() + b"\n"
     try:
         with open(path, "a+b") as file:
-            end = file.seek(0, os.SEEK_END)
-            if end > 0 and _last_byte(file, end) != b"\n":
-                file.seek(0)
-                file.truncate(file.read().rfind(b"\n") + 1)
+            cut_unfinished_line(file)
             file.write(line)
     except OSError as error:
         raise TetherError(f"cannot write {path}: {error.strerror}") from error
+
+
+def cut_unfinished_line(file: BinaryIO) -> None:
+    """Remove what stands behind the last line break of a file that is open for reading and appending."""
+    size = end = file.seek(0, os.SEEK_END)
+    while end > 0:
+        start = max(end - 65_536, 0)
+        file.seek(start)
+        found = file.read(end - start).rfind(b"\n")
+        if found >= 0:
+            end = start + found + 1
+            break
+        end = start
+    if end < size:
+        file.truncate(end)
 
 
 def read_jsonl(path: Path | str) -> list[dict[str, Any]]:
@@ -255,11 +267,6 @@ def _lines(path: Path | str) -> Iterator[tuple[bytes, dict[str, Any]]]:
         if not isinstance(record, dict):
             raise TetherError(f"{path}, line {number}: a {type(record).__name__}, where a JSON object is expected")
         yield line, record
-
-
-def _last_byte(file: Any, end: int) -> bytes:
-    file.seek(end - 1)
-    return file.read(1)
 
 
 def _read_bytes(path: Path | str) -> bytes:

@@ -67,6 +67,16 @@ def test_images_and_choices_with_a_penalty(tmp_path):
     np.testing.assert_allclose(familiarity, policy.familiarity(observation, action), atol=1e-5)
 
 
+def test_what_overflows_is_unfamiliar_there_too(tmp_path):
+    policy = shipped("deterministic")
+    policy.save(tmp_path / "policy.safetensors")
+    write_model(load_policy(tmp_path / "policy.safetensors"), tmp_path / "policy.onnx")
+    huge = np.array([[0.1, 0.2, 0.3], [0.1, 3.4e38, 0.2]], np.float32)
+    assert np.isnan(policy.novelty(huge, policy.rows_to_actions(huge))[1])
+    familiarity = open_session(tmp_path / "policy.onnx").run(["familiarity"], {"observation": huge})[0]
+    assert familiarity[1] == np.float32(1 / 401) < familiarity[0]
+
+
 def test_a_model_that_differs_is_not_kept(tmp_path):
     from tether.errors import TetherError
     from tether.export.model import sample_observations

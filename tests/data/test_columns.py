@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
+import tether
+from tether.data import load_dataset
 from tether.data.columns import COLUMNS, with_blank_columns, with_columns
 from tether.data.dataset import Dataset
+from tether.data.transforms import concatenate, split_episodes, subsample
 from tether.errors import TetherError
 from tether.types import Batch, Spec
 
@@ -31,6 +36,26 @@ def test_the_next_action_is_that_of_the_next_row_of_the_episode(dataset: Dataset
 def test_the_return_to_go_is_discounted_and_stays_within_the_episode(dataset: Dataset):
     # 1 + 0.5 (2 + 0.5 * 4) = 3;  2 + 0.5 * 4 = 4;  4.   8 + 0.5 * 16 = 16;  16.
     np.testing.assert_allclose(with_columns(dataset, ("return_to_go",), 0.5).return_to_go, [3.0, 4.0, 4.0, 16.0, 16.0])
+
+
+def test_of_rows_that_were_drawn_one_by_one_only_neighbours_follow_each_other(tmp_path):
+    number = np.arange(11.0)
+    whole = tether.dataset(
+        observations=number[:, None], actions=number / 10.0, rewards=np.ones(11), terminated=np.zeros(11), episode_ends=[11]
+    )
+    made = subsample(whole, transitions=6, seed=0)
+    tether.save_dataset(made, tmp_path / "drawn.hdf5")
+    for drawn in (made, load_dataset(str(tmp_path / "drawn.hdf5")), split_episodes(concatenate([made, made]), 0.5, seed=0)[0]):
+        seen = drawn.transitions.observation[:, 0].astype(int).tolist()
+        follows = [after == now + 1 for now, after in pairwise(seen)] + [False]
+        assert sum(follows) not in (0, 5)  # some do, some do not
+        rows = with_columns(drawn, ("next_action", "has_next_action"), 0.5)
+        np.testing.assert_array_equal(rows.has_next_action, follows)
+        np.testing.assert_allclose(
+            rows.next_action[:, 0], [(now + follow) / 10.0 for now, follow in zip(seen, follows, strict=True)]
+        )
+        with pytest.raises(TetherError, match="has rows that were drawn one by one, and what came between them is not there"):
+            with_columns(drawn, ("return_to_go",), 0.5)
 
 
 def test_the_rank_is_the_share_of_better_episodes(dataset: Dataset):

@@ -12,7 +12,7 @@ from shipped import shipped
 
 from tether.cli import main
 from tether.errors import TetherError
-from tether.report.drift import Stretch, find_drift, page, read_seen, words
+from tether.report.drift import Stretch, drifts, find_drift, read_seen, words
 from tether.report.drift_page import make_page
 from tether.runtime import Policy, load_policy
 
@@ -48,21 +48,58 @@ def write(path, observations, **more):
 
 def test_the_cumulative_sum_by_hand():
     bins = np.arange(0, 1_100, 100)
-    # Above 0.15: 0.05 and then nothing; from the fourth on 0.85 each: 0.85, 1.7, 2.55 passes 2. It began with the fourth.
+    # Above 0.15: 0.05 and then nothing; from the fourth on 0.85 each: 0.85, 1.7, and 2 at most. It began with the fourth.
     shares = [0.0, 0.2, 0.0, 1.0, 1.0, 1.0, 1.0, 0.1, 0.0, 0.0]
-    assert page(shares, bins) == Stretch(300, 700, ongoing=False)
-    assert page([0.0] * 7 + [1.0] * 3, bins) == Stretch(700, 1_000, ongoing=True)
-    assert page([1.0] * 10, bins) == Stretch(0, 1_000, ongoing=True)
-    assert page([0.15] * 10, bins) is None
-    assert page([0.0, 1.0, 1.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0], bins) is None  # 1.7, and forgotten again
+    assert drifts(shares, bins) == (Stretch(300, 700, ongoing=False),)
+    assert drifts([0.0] * 7 + [1.0] * 3, bins) == (Stretch(700, 1_000, ongoing=True),)
+    assert drifts([1.0] * 10, bins) == (Stretch(0, 1_000, ongoing=True),)
+    assert drifts([0.15] * 10, bins) == ()
+    assert drifts([0.0, 1.0, 1.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0], bins) == ()  # 1.7, and forgotten again
+
+
+def test_a_drift_ends_where_it_is_over_and_another_may_begin():
+    bins = np.arange(0, 7_100, 100)
+    # At 2 the sum is full, and takes 0.1 less with every usual stretch: after 20 of them the first drift is over.
+    lone = [0.05] * 3 + [1.0] * 30 + [0.05] * 36 + [0.3]
+    assert drifts(lone, bins) == (Stretch(300, 3_300, ongoing=False),)
+    twice = [0.05] * 3 + [1.0] * 4 + [0.05] * 60 + [1.0] * 3
+    assert drifts(twice, bins) == (Stretch(300, 700, ongoing=False), Stretch(6_700, 7_000, ongoing=True))
+    soon = [0.05] * 3 + [1.0] * 4 + [0.05] * 10 + [1.0] * 3
+    assert drifts(soon, bins) == (Stretch(300, 2_000, ongoing=True),)  # not over yet when it went on
+
+
+def test_a_second_drift_is_told(policy, tmp_path):
+    observations = rows(7_000)
+    observations[300:700, 1] += 20.0
+    observations[6_700:, 1] += 20.0
+    seen = read_seen(write(tmp_path / "seen.jsonl", observations), policy)
+    told = words(policy, seen, find_drift(policy, seen))
+    assert told[0].startswith("Drift began at row 301 of 7,000: while it lasted 100% of what it saw was as unusual")
+    assert told[0].endswith("It ended at row 701 of 7,000.")
+    assert told[1].startswith("Drift began again at row 6,701 of 7,000: since then 100% of what it saw was as unusual")
+    assert told[2].startswith("speed <m/s> left the data at row 301 of 7,000, and again, last at row 6,701 of 7,000: 100%")
+
+
+def test_the_least_log_can_have_a_drift(policy, tmp_path):
+    seen = read_seen(write(tmp_path / "seen.jsonl", rows(300, moved_from=0)), policy)
+    told = words(policy, seen, find_drift(policy, seen))
+    assert told[0].startswith("Drift began at row 1 of 300: since then 100% of what it saw was as unusual")
+
+
+@pytest.mark.parametrize(
+    ("time", "told"), [(12.5, "time 12.5"), (1_763_356_800_000, "time 1763356800000"), (-3e300, "time -3e+300")]
+)
+def test_a_time_that_is_no_date_is_told_as_it_is(time, told, policy, tmp_path):
+    seen = read_seen(write(tmp_path / "seen.jsonl", rows(2), time=[time, time]), policy)
+    assert seen.when(0) == f"{told} (row 1 of 2)"
 
 
 def test_a_column_that_leaves_the_data_is_named_with_its_time(policy, tmp_path):
     path = write(tmp_path / "seen.jsonl", rows(moved_from=600), time=[BEGAN + i for i in range(1_000)])
     seen = read_seen(path, policy)
     drift = find_drift(policy, seen)
-    assert drift.in_all == Stretch(600, 1_000, ongoing=True)
-    assert drift.by_column == {1: Stretch(600, 1_000, ongoing=True)}
+    assert drift.in_all == (Stretch(600, 1_000, ongoing=True),)
+    assert drift.by_column == {1: (Stretch(600, 1_000, ongoing=True),)}
     told = words(policy, seen, drift)
     assert told[0].startswith(
         "Drift began at 2025-11-17 05:30:00 UTC (row 601 of 1,000): since then 100% of what it saw was as unusual"
@@ -76,7 +113,7 @@ def test_a_column_that_leaves_the_data_is_named_with_its_time(policy, tmp_path):
 def test_a_log_like_the_data_has_no_drift(policy, tmp_path):
     seen = read_seen(write(tmp_path / "seen.jsonl", rows()), policy)
     drift = find_drift(policy, seen)
-    assert (drift.in_all, drift.by_column) == (None, {})
+    assert (drift.in_all, drift.by_column) == ((), {})
     told = words(policy, seen, drift)
     assert told[0].startswith("No drift in familiarity: ")
     assert told[1] == "No column left the range in which 99% of its recorded values are."
@@ -85,7 +122,7 @@ def test_a_log_like_the_data_has_no_drift(policy, tmp_path):
 def test_few_rows_say_nothing_and_say_so(policy, tmp_path):
     seen = read_seen(write(tmp_path / "seen.jsonl", rows(30, moved_from=0)), policy)
     told = words(policy, seen, find_drift(policy, seen))
-    assert told == ["The log has 30 rows; with fewer than 200 nothing can be said of drift."]
+    assert told == ["The log has 30 rows; with fewer than 300 nothing can be said of drift."]
 
 
 def test_columns_by_name_dates_and_actions_are_read(policy, tmp_path):
@@ -181,6 +218,7 @@ def test_the_command(policy, tmp_path, capsys, request):
     assert main([*arguments, "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert (found["drift"]["row"], list(found["columns"])) == (600, ["1"])
+    assert [(drift["end"], drift["ongoing"]) for drift in found["drifts"]] == [(1_000, True)]
     assert main([*arguments[:-1], str(tmp_path / "page.png")]) == 2
     assert "the page is an .html file" in capsys.readouterr().err
     assert main(["watch", str(tmp_path / "gone.jsonl"), *arguments[2:]]) == 2

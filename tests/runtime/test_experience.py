@@ -39,6 +39,10 @@ def test_familiarity_by_hand():
     assert of([1.0, 2.0, 3.0, 4.0]).smallest == 1 / 5
 
 
+def test_a_bonus_that_is_no_number_is_as_unusual_as_can_be_told():
+    assert of([1.0, 2.0, 3.0, 4.0]).familiarity(np.array([np.nan, np.inf])).tolist() == pytest.approx([1 / 5, 1 / 5])
+
+
 def test_equal_values_are_all_at_least_as_unusual():
     # Counts have few values: seven pairs at 1, two at 2 that nobody saw before.
     found = of([1.0] * 7 + [2.0] * 2).familiarity(np.array([1.0, np.nextafter(np.float32(1.0), 2.0), 2.0, 3.0]))
@@ -134,6 +138,44 @@ def test_each_fallback():
         policy.act(batch, fallback="error", threshold=0.01)
     assert list(raised.value.familiarity) == familiarity
     np.testing.assert_array_equal(policy.act(batch[:1], fallback="error", threshold=0.0), own[:1])
+
+
+HUGE = np.array([0.1, 3.4e38, 0.2], np.float32)  # what some loggers write where they have nothing
+
+
+@pytest.mark.parametrize("bonus", ["rnd", "density", "rnd-film", "classifier"])
+def test_what_overflows_is_not_taken_for_familiar(bonus: str):
+    policy = shipped("deterministic", bonus)
+    with pytest.warns(OutsideRange), pytest.raises(Unfamiliar, match=r"the policy has not seen this: familiarity 0\.0025"):
+        policy.act(HUGE, fallback="error")
+    with pytest.warns(OutsideRange):
+        action, familiarity = policy.act(HUGE, with_familiarity=True, fallback="nearest")
+    assert familiarity == pytest.approx(1 / 401)
+    assert (action == policy.experience.action).all(axis=1).any()
+
+
+def test_nothing_but_finite_actions_is_given():
+    policy = shipped("tethered")
+    assert not np.isfinite(policy.rows_to_actions(HUGE[None])).all()
+    for ask in (policy, policy.act):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", OutsideRange)
+            with pytest.raises(TetherError, match=r"has 3\.4e\+38 as number 1 \(counted from 0\), too large for the policy"):
+                ask(HUGE)
+            with pytest.raises(TetherError, match=r"number 1 \(counted from 0\) in row 1 \(counted from 0\), too large"):
+                ask(np.stack([INSIDE, HUGE]))
+
+
+def test_a_fallback_that_would_never_act_is_refused():
+    whole, (values, shares) = shipped("deterministic"), quantiles(np.arange(60.0) / 60.0)
+    few = replace(whole, experience=replace(whole.experience, values=values, shares=shares, pairs=60))
+    match = r"familiarity is never below 0\.016 here \(60 pairs were held out\), so a fallback at 0\.01 would never act"
+    for fallback in ("nearest", "error", lambda _: [0.0, 0.0]):
+        with pytest.raises(TetherError, match=match):
+            few.act(INSIDE, fallback=fallback)
+        few.act(INSIDE, fallback=fallback, threshold=0.0)  # none, and says so
+        with pytest.warns(OutsideRange), pytest.raises(Unfamiliar):
+            few.act(FAR, fallback="error", threshold=0.02)
 
 
 def test_a_fallback_for_choices_gives_a_choice():

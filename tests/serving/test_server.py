@@ -12,6 +12,8 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +23,23 @@ from shipped import MADE, experience, frozen, shipped
 
 from tether.benchmark.serving import answer, load, serving
 from tether.cli import main
+from tether.errors import TetherError
 from tether.policies import Policy
+from tether.runtime import load_policy
+from tether.runtime.experience import quantiles
+from tether.serving.asking import Limits, answered
+from tether.serving.holder import Held, hold
+from tether.serving.server import _writer
 
 pytest.importorskip("uvicorn")
+TestClient = pytest.importorskip("fastapi.testclient").TestClient
 INSIDE = [0.1, 0.2, 0.3]
+
+
+def in_this_process(held: Held, limits: Limits | None = None, say: Callable[[str], None] = print) -> Any:
+    from tether.serving.app import make_app
+
+    return TestClient(make_app(held, limits or Limits(), say=say))
 
 
 @pytest.fixture(scope="module")
@@ -207,6 +222,117 @@ def test_a_new_file_is_served_without_dropping_a_request_and_a_bad_one_is_not(se
     path.write_bytes(whole)
     assert wait_for(lambda found: found["trouble"] is None)["swaps"] == 2
     np.testing.assert_allclose(ask(port, {"observation": INSIDE})[1]["action"], policy(INSIDE), atol=1e-5)
+
+
+def test_a_policy_that_cannot_tell_when_to_fall_back_is_not_swapped_in(policy, tmp_path):
+    path, seen = tmp_path / "policy.safetensors", policy.experience
+    values, shares = quantiles(np.arange(60.0))
+    named = {"columns": {"observation": ["a", "b", "c"], "action": ["left", "right"]}}
+    Policy(policy.actor, policy.spec, named, seen).save(path)
+    held = hold(path, threshold=0.01)
+    others = {
+        "cannot say how familiar an observation is, as what is served can": Policy(policy.actor, policy.spec, named),
+        "familiarity is never below 0.016 here": Policy(
+            policy.actor, policy.spec, named, replace(seen, values=values, shares=shares, pairs=60)
+        ),
+        "of another task than what is served": Policy(
+            policy.actor, policy.spec, {"columns": named["columns"] | {"action": ["right", "left"]}}, seen
+        ),
+    }
+    for number, (trouble, other) in enumerate(others.items(), start=1):
+        other.save(tmp_path / "new.safetensors")
+        os.replace(tmp_path / "new.safetensors", path)
+        assert trouble in held.look()
+        assert (trouble in held.trouble, held.failures, held.swaps) == (True, number, 0)
+    few = others["familiarity is never below 0.016 here"]
+    few.save(tmp_path / "few.safetensors")
+    with pytest.raises(TetherError, match=r"familiarity is never below 0\.016 here"):
+        hold(tmp_path / "few.safetensors", threshold=0.01)
+    assert hold(tmp_path / "few.safetensors").threshold is None
+
+
+def test_a_file_that_is_moved_away_and_back_is_served_again(policy, tmp_path):
+    path = tmp_path / "policy.safetensors"
+    policy.save(path)
+    held = hold(path)
+    path.rename(tmp_path / "away")
+    assert "is not there any more" in held.look()
+    assert held.look() is None
+    (tmp_path / "away").rename(path)
+    assert "has changed and is served from now on" in held.look()
+    assert held.trouble is None
+
+
+def test_a_file_that_comes_while_it_is_read_is_seen(policy, tmp_path, monkeypatch):
+    path = tmp_path / "policy.safetensors"
+    policy.save(path)
+    policy.save(tmp_path / "new.safetensors")
+
+    def read_and_replaced(place: Path) -> Any:
+        found = load_policy(place)
+        os.replace(tmp_path / "new.safetensors", path)
+        return found
+
+    monkeypatch.setattr("tether.serving.holder.load_policy", read_and_replaced)
+    held = hold(path)
+    monkeypatch.undo()
+    assert "has changed and is served from now on" in held.look()
+
+
+def test_nothing_ends_the_looking(policy, tmp_path, monkeypatch):
+    policy.save(tmp_path / "policy.safetensors")
+    held, said = hold(tmp_path / "policy.safetensors"), []
+    monkeypatch.setattr("tether.serving.app.SECONDS_BETWEEN_LOOKS", 0.01)
+    looks = iter([ValueError("a mistake"), "changed", "changed again"])
+
+    def look() -> str | None:
+        found = next(looks, None)
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    def say(text: str) -> None:
+        said.append(text)
+        raise OSError("the terminal is gone")
+
+    monkeypatch.setattr(held, "look", look)
+    with in_this_process(held, say=say) as client:
+        end = time.monotonic() + 10
+        while len(said) < 3 and time.monotonic() < end:
+            time.sleep(0.01)
+        assert "cannot be looked at: ValueError: a mistake" in client.get("/health").json()["trouble"]
+    assert said[1:] == ["changed", "changed again"]
+
+
+def test_a_number_too_large_for_the_policy_gets_422(tmp_path):
+    path = tmp_path / "policy.safetensors"
+    shipped("tethered").save(path)
+    asked = {"observation": [0.1, 3.4e38, 0.2]}
+    with in_this_process(hold(path)) as client:
+        answer = client.post("/act", json=asked)
+        assert answer.status_code == 422
+        assert answer.json()["reason"].startswith("the observation has 3.4e+38 as number 1 (counted from 0), too large")
+    with in_this_process(hold(path), Limits(nearest=True)) as client:
+        answer = client.post("/act", json=asked).json()
+        assert (answer["fallback"], answer["familiarity"]) == (True, pytest.approx(1 / 401))
+        assert "tether_familiarity_sum 0.00" in client.get("/metrics").text
+
+
+def test_a_log_that_was_cut_goes_on_with_a_whole_line(policy, tmp_path):
+    path, said = tmp_path / "seen.jsonl", []
+    path.write_text('{"time": 1, "observation": [0, 0, 0]}\n{"time": ')
+    policy.save(tmp_path / "policy.safetensors")
+    plain = hold(tmp_path / "policy.safetensors").policy
+    with ExitStack() as stack:
+        _writer(path, stack, said.append)(answered(plain, np.zeros((1, 3), "f4"), True, Limits()))
+    assert [list(json.loads(line)) for line in path.read_text().splitlines()] == [
+        ["time", "observation"],
+        ["time", "observation", "action", "familiarity"],
+    ]
+    with ExitStack() as stack:
+        write = _writer(Path("/dev/full"), stack, said.append)
+        write(answered(plain, np.zeros((1, 3), "f4"), True, Limits()))
+    assert said == ["the last lines of the log /dev/full were not written: [Errno 28] No space left on device"]
 
 
 def test_a_request_in_flight_is_answered_after_sigterm(policy, tmp_path):

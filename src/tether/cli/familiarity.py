@@ -25,6 +25,7 @@ def familiarity(policies: tuple[Path, ...], /, dataset: str, out: Path = Path("f
     from rich.console import Console
 
     from tether.data import load_dataset
+    from tether.data.provenance import check_columns, imported_columns
     from tether.errors import TetherError
     from tether.report.familiarity import draw_familiarity, measure
     from tether.report.tables import rich_lines
@@ -36,7 +37,10 @@ def familiarity(policies: tuple[Path, ...], /, dataset: str, out: Path = Path("f
     if most < 1:
         raise TetherError(f"--most is {most}; it must be at least 1")
     loaded = {path: load_policy(path) for path in policies}
-    rows = load_dataset(dataset).transitions
+    data = load_dataset(dataset)
+    for path, policy in loaded.items():
+        check_columns(data.name, imported_columns(data.provenance), str(path), policy.about.get("columns"))
+    rows = data.transitions
     chosen = np.arange(len(rows.reward))
     if len(chosen) > most:
         chosen = np.sort(np.random.default_rng(0).choice(len(chosen), most, replace=False))

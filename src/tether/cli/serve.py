@@ -50,7 +50,6 @@ def serve(
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
     from tether.errors import TetherError
-    from tether.runtime.acting import experience_of
     from tether.runtime.experience import blindness, spell
     from tether.serving import server
     from tether.serving.asking import Limits
@@ -60,9 +59,7 @@ def serve(
         raise TetherError(f"--threshold is {threshold}; familiarity is between 0 and 1")
     if most_rows < 1 or most_bytes < 1:
         raise TetherError(f"--most-rows is {most_rows} and --most-bytes {most_bytes}; both must be at least 1")
-    held = hold(run)
-    if fallback == "nearest":
-        experience_of(held.policy)  # an error where it has none: nothing would tell when to fall back
+    held = hold(run, threshold if fallback == "nearest" else None)
     token = _token(token_file)
     listening = server.bound(host, port)
     known = held.policy.experience

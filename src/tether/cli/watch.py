@@ -26,7 +26,7 @@ def watch(log: Path, /, policy: Path, out: Path = Path("watch.html"), json: bool
 
     from tether.errors import TetherError
     from tether.progress import progress
-    from tether.report.drift import find_drift, read_seen, words
+    from tether.report.drift import Stretch, find_drift, read_seen, words
     from tether.report.drift_page import write_page
     from tether.runtime import load_policy
     from tether.runtime.acting import columns_of, experience_of
@@ -43,11 +43,14 @@ def watch(log: Path, /, policy: Path, out: Path = Path("watch.html"), json: bool
     write_page(loaded, seen, drift, told, log.name, out)
     if json:
         names = columns_of(loaded) or [str(column) for column in range(seen.rows.shape[1])]
-        columns = {
-            names[column]: {"row": stretch.start, "when": seen.when(stretch.start)} for column, stretch in drift.by_column.items()
-        }
-        began = None if drift.in_all is None else {"row": drift.in_all.start, "when": seen.when(drift.in_all.start)}
-        print(dumps({"rows": len(seen.rows), "drift": began, "columns": columns, "words": told, "page": str(out)}, indent=2))
+
+        def plain(stretches: tuple[Stretch, ...]) -> list[dict[str, object]]:
+            return [{"row": one.start, "when": seen.when(one.start), "end": one.end, "ongoing": one.ongoing} for one in stretches]
+
+        columns = {names[column]: plain(stretches)[0] for column, stretches in drift.by_column.items()}
+        all_of_them = plain(drift.in_all)
+        found = {"rows": len(seen.rows), "drift": next(iter(all_of_them), None), "drifts": all_of_them, "columns": columns}
+        print(dumps(found | {"words": told, "page": str(out)}, indent=2))
         return
     for sentence in told:
         print(sentence)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from tether.data.dataset import Dataset
+from tether.data.provenance import drawn_singly
 from tether.data.selected import select
 from tether.errors import TetherError, did_you_mean
 from tether.types import Batch, batch_type
@@ -48,6 +49,11 @@ def return_to_go(dataset: Dataset, discount: float) -> np.ndarray:
 
     Where a time limit cut the episode, what would have come after it is missing.
     """
+    if drawn_singly(dataset.provenance):
+        raise TetherError(
+            f"{dataset.name} has rows that were drawn one by one, and what came between them is not there; the return from a row "
+            "on needs whole episodes: tether data subsample --share or --episodes"
+        )
     reward = np.asarray(dataset.transitions.reward, np.float64)
     found = np.empty(dataset.size, np.float32)
     for start, end in zip(dataset.episode_starts, dataset.episode_ends, strict=True):
@@ -65,9 +71,12 @@ def episode_rank(dataset: Dataset, discount: float) -> np.ndarray:
 
 
 def _goes_on(dataset: Dataset) -> np.ndarray:
-    """(N,) bool: the next row is of the same episode."""
+    """(N,) bool: the next row is of the same episode, and comes right after this one."""
     goes_on = np.ones(dataset.size, dtype=bool)
     goes_on[dataset.episode_ends - 1] = False
+    if drawn_singly(dataset.provenance):  # else all rows between are there, and observations may have been measured anew
+        after, then = (np.asarray(column) for column in (dataset.transitions.next_observation, dataset.transitions.observation))
+        goes_on[:-1] &= (after[:-1] == then[1:]).all(axis=1)
     return goes_on
 
 

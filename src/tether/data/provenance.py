@@ -8,6 +8,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from tether.data.dataset import Dataset
+from tether.errors import TetherError
 
 RECORDED_PARTS = "observation_parts"  # in the provenance of what was read from Minari
 
@@ -49,6 +50,30 @@ def imported_columns(provenance: dict[str, Any]) -> dict[str, Any] | None:
         return columns if isinstance(columns, dict) else None
     found = [imported_columns(parent["provenance"]) for parent in provenance["parents"]]
     return found[0] if found and all(columns == found[0] for columns in found) else None
+
+
+def check_columns(name: str, columns: dict[str, Any] | None, other: str, others: dict[str, Any] | None) -> None:
+    """Refuse two that are known to have other columns, or the same in another order. None: nobody knows."""
+    if columns is not None and others is not None and columns != others:
+        raise TetherError(
+            f"{name} has other columns than {other}: {columns} and {others}; import it with the same, in that order"
+        )
+
+
+def ancestors(provenance: dict[str, Any]) -> set[str]:
+    """The sha256 of all that it was made of, back to the files."""
+    if not _is_derivation(provenance):
+        return set()
+    found = {str(parent["sha256"]) for parent in provenance["parents"]}
+    return found.union(*(ancestors(parent["provenance"]) for parent in provenance["parents"]))
+
+
+def drawn_singly(provenance: dict[str, Any]) -> bool:
+    """Whether rows were drawn from it one by one, so that neighbours need not follow each other."""
+    if not _is_derivation(provenance):
+        return False
+    here = provenance["operation"] == "subsample" and "transitions" in provenance["arguments"]
+    return here or any(drawn_singly(parent["provenance"]) for parent in provenance["parents"])
 
 
 def recorded_parts(provenance: dict[str, Any]) -> str | None:

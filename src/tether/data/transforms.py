@@ -12,7 +12,7 @@ import numpy as np
 
 from tether.data.bounds import action_bounds
 from tether.data.dataset import Dataset, LoadNotes
-from tether.data.provenance import derivation
+from tether.data.provenance import check_columns, derivation, imported_columns
 from tether.data.selected import select
 from tether.errors import TetherError
 from tether.types import Batch, Spec
@@ -109,6 +109,7 @@ def concatenate(datasets: Sequence[Dataset], env_id: str | None = None) -> Datas
         if env_id is None and other.env_id != first.env_id:
             names = [dataset.env_id or "no environment" for dataset in (first, other)]
             raise TetherError(f"{first.name} names {names[0]}, {other.name} {names[1]}; say which is right with env_id")
+        check_columns(other.name, imported_columns(other.provenance), first.name, imported_columns(first.provenance))
     whole = Batch(*map(np.concatenate, zip(*(dataset.transitions for dataset in datasets), strict=True)))
     spec = _joint_bounds(datasets, whole.action, env_id or first.env_id)
     low, high = np.array(spec.action_low, np.float32), np.array(spec.action_high, np.float32)

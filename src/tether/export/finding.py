@@ -9,6 +9,7 @@ from typing import Any
 
 from tether.bonuses import BONUSES, NO_BONUS, Bonus
 from tether.data import Dataset, locate
+from tether.data.provenance import check_columns, imported_columns
 from tether.errors import TetherError, did_you_mean
 from tether.policies import Policy, load_policy
 from tether.progress import progress
@@ -87,6 +88,7 @@ def _data(source: Path, policy: Policy, given: str | None, show: bool) -> Datase
             f"{data.name} is of another task: it has {_spelt(data.spec)}, and the policy {_spelt(policy.spec)}; give the data "
             "that the policy learnt from, or newer data of the same task"
         )
+    check_columns(data.name, imported_columns(data.provenance), str(source), policy.about.get("columns"))
     return replace(data, spec=policy.spec)
 
 

@@ -98,7 +98,8 @@ def build(policy: Policy, opset: int | None = None) -> tuple[Any, int]:
 
 
 def interpolated(graph: Graph, experience: Experience, novelty: Value) -> Value:
-    """`np.interp(novelty, values, shares)`."""
+    """`Experience.familiarity`: np.interp(novelty, values, shares), and what is no number is beyond all values."""
+    novelty = graph.where(novelty == novelty, novelty, np.float32(np.inf))
     values, shares = experience.values, experience.shares
     last = len(values) - 1
     above = first_not_below(graph, values, novelty)

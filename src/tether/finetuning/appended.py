@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from tether.data import Dataset, load_dataset
-from tether.data.provenance import imported_columns, recorded_parts
+from tether.data.provenance import check_columns, imported_columns, recorded_parts
 from tether.data.rewards import RewardScale
 from tether.data.transforms import concatenate
 from tether.environments.tasks import find_task
@@ -46,11 +46,7 @@ def check_same_task(old: Dataset, new: Dataset) -> None:
         raise TetherError(f"{new.name} has {_spelt(new.spec)}; the run's data has {_spelt(old.spec)}, and the two do not join")
     if old.env_id and new.env_id and not same_task(old.env_id, new.env_id):
         raise TetherError(f"{new.name} is of {new.env_id}, the run's data of {old.env_id}, which is another task")
-    columns = imported_columns(old.provenance), imported_columns(new.provenance)
-    if None not in columns and columns[0] != columns[1]:
-        raise TetherError(
-            f"{new.name} has other columns than {old.name}: {columns[1]} and {columns[0]}; import it with the same, in that order"
-        )
+    check_columns(new.name, imported_columns(new.provenance), old.name, imported_columns(old.provenance))
     parts = recorded_parts(old.provenance), recorded_parts(new.provenance)
     if None not in parts and parts[0] != parts[1]:
         spelt = [part or "a plain vector" for part in parts]

@@ -1,12 +1,14 @@
 """When a deployed policy left its data, and in which columns: the log of what it saw, against what it has learnt from.
 
 The log is cut into stretches of equal length. A stretch is odd as far as its share of unusual rows is above what chance allows;
-the odd shares are added up, and start anew at zero where the sum falls below it (Page's cumulative sum). When the sum passes the
-alarm, drift began where it last was zero.
+the odd shares are added up, and start anew at zero where the sum falls below it (Page's cumulative sum). When the sum reaches the
+alarm, drift began where it last was zero. The sum goes no higher, so that it is soon at zero again when the oddness is over. It
+ended with the last odd stretch before that, and another drift may begin.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -28,6 +30,8 @@ MOST_STRETCHES = 200
 TAILS = (0.005, 0.995)  # quantiles of a recorded column, outside of which one of its values is unusual
 ALLOWED = 0.15  # share of unusual rows that a stretch may have: three times what the data itself has below UNUSUAL
 ALARM = 2.0  # stretches' worth of unusual rows above that
+LEAST = FEW * math.ceil(ALARM / (1 - ALLOWED))  # rows: with fewer, not even a log of unusual rows alone reaches the alarm
+DATED = (1e8, 2.5e11)  # times that are read as seconds since 1970: from 1973 on, and as far as a calendar goes
 PIECE = 4_096  # rows that are asked at once
 
 
@@ -46,8 +50,8 @@ class Seen:
         if self.times is None:
             return place
         time = float(self.times[row])
-        if time < 1e8:  # not seconds since 1970, or a plant of the early seventies
-            return f"time {time:g} ({place})"
+        if not DATED[0] <= time < DATED[1]:  # a counter, or milliseconds
+            return f"time {time:.15g} ({place})"
         return f"{datetime.fromtimestamp(time, UTC):%Y-%m-%d %H:%M:%S} UTC ({place})"
 
 
@@ -67,8 +71,8 @@ class Drift:
     bins: np.ndarray
     familiarity: np.ndarray  # (N,)
     unusual: np.ndarray  # (bins,) share of rows with a familiarity below `UNUSUAL`
-    in_all: Stretch | None
-    by_column: dict[int, Stretch]  # of columns that left the data, by when
+    in_all: tuple[Stretch, ...]  # in order of time
+    by_column: dict[int, tuple[Stretch, ...]]  # of columns that left the data, by when
     outside: np.ndarray  # (bins, O) share of rows in the tails of the recorded column
 
 
@@ -119,59 +123,69 @@ def find_drift(policy: Policy, seen: Seen, on_rows: Callable[[int], None] = lamb
     tails = (seen.rows < low) | (seen.rows > high)
     outside = _shares(tails, bins)
     unusual = _shares(familiarity < UNUSUAL, bins)
-    columns = {column: page(outside[:, column], bins) for column in range(seen.rows.shape[1])}
-    drifted = {column: stretch for column, stretch in columns.items() if stretch is not None}
-    by_column = dict(sorted(drifted.items(), key=lambda item: item[1].start))
-    return Drift(bins, familiarity, unusual, page(unusual, bins), by_column, outside)
+    columns = {column: drifts(outside[:, column], bins) for column in range(seen.rows.shape[1])}
+    drifted = {column: found for column, found in columns.items() if found}
+    by_column = dict(sorted(drifted.items(), key=lambda item: item[1][0].start))
+    return Drift(bins, familiarity, unusual, drifts(unusual, bins), by_column, outside)
 
 
-def page(shares: Sequence[float] | np.ndarray, bins: np.ndarray) -> Stretch | None:
-    """Where the cumulative sum of the shares above `ALLOWED` begins that passes `ALARM`, and where shares are allowed again."""
-    total, start = 0.0, 0
+def drifts(shares: Sequence[float] | np.ndarray, bins: np.ndarray) -> tuple[Stretch, ...]:
+    """Each from where the cumulative sum of the shares above `ALLOWED` began that reaches `ALARM`, to its last odd stretch."""
+    found: list[Stretch] = []
+    total, start, last, alarmed = 0.0, 0, 0, False
     for number, share in enumerate(shares):
         if total == 0.0:
             start = number
-        total = max(total + float(share) - ALLOWED, 0.0)
-        if total >= ALARM:
-            odd = [later for later in range(start, len(shares)) if shares[later] > ALLOWED]
-            last = odd[-1] + 1
-            return Stretch(int(bins[start]), int(bins[last]), last == len(shares))
-    return None
+        total = min(max(total + float(share) - ALLOWED, 0.0), ALARM)
+        total = 0.0 if total < 1e-9 else total  # what rounding leaves of nothing
+        last = number + 1 if share > ALLOWED else last
+        alarmed = alarmed or total == ALARM
+        if alarmed and (total == 0.0 or number == len(shares) - 1):
+            found.append(Stretch(int(bins[start]), int(bins[last]), last == len(shares)))
+            alarmed = False
+    return tuple(found)
 
 
 def words(policy: Policy, seen: Seen, drift: Drift) -> list[str]:
     """What was found, in sentences: first whether and when, then in which columns."""
     number, told = len(seen.rows), []
-    if number < FEW * ALARM:
-        told.append(f"The log has {number:,} rows; with fewer than {round(FEW * ALARM)} nothing can be said of drift.")
-    share = float(np.mean(drift.familiarity < UNUSUAL))
+    if number < LEAST:
+        told.append(f"The log has {number:,} rows; with fewer than {LEAST} nothing can be said of drift.")
+    unusual = drift.familiarity < UNUSUAL
     odd = f"as unusual as the oddest {UNUSUAL:.0%} of the data"
-    if drift.in_all is not None:
-        stretch = drift.in_all
-        during = float(np.mean(drift.familiarity[stretch.start : stretch.end] < UNUSUAL))
-        before = drift.familiarity[: stretch.start]
-        was = f", before {float(np.mean(before < UNUSUAL)):.0%}" if len(before) else ": from the very first row on"
+    ended = 0
+    for stretch in drift.in_all:
+        during, before = float(np.mean(unusual[stretch.start : stretch.end])), unusual[ended : stretch.start]
+        was = f", before {float(np.mean(before)):.0%}" if len(before) else ": from the very first row on"
         end = "It lasts to the end of the log." if stretch.ongoing else f"It ended at {seen.when(stretch.end)}."
         since = "since then" if stretch.ongoing else "while it lasted"
-        told.append(f"Drift began at {seen.when(stretch.start)}: {since} {during:.0%} of what it saw was {odd}{was}. {end}")
-    elif number >= FEW * ALARM:
-        most = float(drift.unusual.max())
+        began = "Drift began again" if ended else "Drift began"
+        told.append(f"{began} at {seen.when(stretch.start)}: {since} {during:.0%} of what it saw was {odd}{was}. {end}")
+        ended = stretch.end
+    if not drift.in_all and number >= LEAST:
+        share, most = float(np.mean(unusual)), float(drift.unusual.max())
         told.append(f"No drift in familiarity: {share:.0%} of what it saw was {odd}, and no stretch had more than {most:.0%}.")
-    names = columns_of(policy) or [f"Number {column} (counted from 0)" for column in range(seen.rows.shape[1])]
-    recorded = experience_of(policy).observation
-    for column, stretch in drift.by_column.items():
-        values, usual = seen.rows[stretch.start : stretch.end, column], np.quantile(recorded[:, column], TAILS)
-        out = float(np.mean((values < usual[0]) | (values > usual[1])))
-        told.append(
-            f"{names[column]} left the data at {seen.when(stretch.start)}: {out:.0%} of its values are outside {usual[0]:.4g} to "
-            f"{usual[1]:.4g}, where 99% of the recorded ones are; their median is {np.median(values):.4g}, recorded "
-            f"{np.median(recorded[:, column]):.4g}."
-        )
-    if not drift.by_column and number >= FEW * ALARM:
+    told += [_of_column(policy, seen, column, stretches) for column, stretches in drift.by_column.items()]
+    if not drift.by_column and number >= LEAST:
         told.append("No column left the range in which 99% of its recorded values are.")
     if seen.sorted_again:
         told.append("The lines of the log were not in order of time and were sorted.")
     return told
+
+
+def _of_column(policy: Policy, seen: Seen, column: int, stretches: Sequence[Stretch]) -> str:
+    names = columns_of(policy)
+    name = names[column] if names else f"Number {column} (counted from 0)"
+    recorded = experience_of(policy).observation[:, column]
+    low, high = np.quantile(recorded, TAILS)
+    values = np.concatenate([seen.rows[stretch.start : stretch.end, column] for stretch in stretches])
+    out = float(np.mean((values < low) | (values > high)))
+    again = f", and again, last at {seen.when(stretches[-1].start)}" if len(stretches) > 1 else ""
+    return (
+        f"{name} left the data at {seen.when(stretches[0].start)}{again}: {out:.0%} of its values are outside {low:.4g} to "
+        f"{high:.4g}, where 99% of the recorded ones are; their median is {np.median(values):.4g}, recorded "
+        f"{np.median(recorded):.4g}."
+    )
 
 
 def _shares(flags: np.ndarray, bins: np.ndarray) -> np.ndarray:

@@ -48,8 +48,8 @@ def write_page(policy: Policy, seen: Seen, drift: Drift, told: Sequence[str], so
 
 def make_page(policy: Policy, seen: Seen, drift: Drift, told: Sequence[str], source: str) -> str:
     known = experience_of(policy)
-    found = drift.in_all is not None or bool(drift.by_column)
-    marks = [] if drift.in_all is None else [drift.in_all.start]
+    found = bool(drift.in_all or drift.by_column)
+    marks = [stretch.start for stretch in drift.in_all]
     kind = "verdict" if found else "verdict fine"
     parts = [f'<div class="{kind}">', *(f"<p>{escape(sentence)}</p>" for sentence in told), "</div>"]
     warning = blindness(known)
@@ -97,7 +97,7 @@ def _column(drift: Drift, seen: Seen, recorded: np.ndarray, column: int) -> str:
     ticks = [(value, f"{value:.4g}") for value in np.linspace(bottom, top, 4)]
     chart = _Chart(drift, seen, bottom - room, top + room, ticks)
     chart.known(float(low), float(high))
-    return chart.drawn(bands, [drift.by_column[column].start])
+    return chart.drawn(bands, [stretch.start for stretch in drift.by_column[column]])
 
 
 def _quantiles(values: np.ndarray, bins: np.ndarray) -> np.ndarray:

@@ -61,7 +61,10 @@ def units_of(policy: Asked) -> dict[str, str]:
 
 def action_for(policy: Asked, observation: Any) -> Any:
     rows = as_rows(observation, policy.spec, columns_of(policy))
-    return _as_asked(policy, policy.rows_to_actions(np.atleast_2d(rows)), rows.ndim == 1)
+    batch = np.atleast_2d(rows)
+    actions = policy.rows_to_actions(batch)
+    check_finite(policy, batch, actions)
+    return _as_asked(policy, actions, rows.ndim == 1)
 
 
 def predicted(policy: Asked, observation: Any, deterministic: bool) -> tuple[Any, None]:
@@ -82,11 +85,15 @@ def answer(policy: Asked, observation: Any, with_familiarity: bool, fallback: Fa
     warn_of_range(policy, batch)
     actions = policy.rows_to_actions(batch)
     if not with_familiarity and fallback is None:
+        check_finite(policy, batch, actions)
         return _as_asked(policy, actions, one)
     experience = experience_of(policy)
+    if fallback is not None:
+        experience.check_threshold(threshold)
     found = experience.familiarity(policy.novelty(batch, actions))
     if fallback is not None:
         actions = _replaced(policy, experience, batch, actions, found, fallback, threshold)
+    check_finite(policy, batch, actions)
     action = _as_asked(policy, actions, one)
     return (action, float(found[0]) if one else found) if with_familiarity else action
 
@@ -123,6 +130,17 @@ def warn_of_range(policy: Asked, rows: np.ndarray) -> None:
     told = spell_outside(rows, policy.experience, columns_of(policy), units_of(policy))
     if told is not None:
         warnings.warn(OutsideRange(f"outside the recorded range: {told}"), stacklevel=4)
+
+
+def check_finite(policy: Asked, rows: np.ndarray, actions: np.ndarray) -> None:
+    """Numbers may be so large that a network overflows on them; what comes out then is no action."""
+    if np.isfinite(actions).all():
+        return
+    row = int(np.argmin(np.isfinite(actions).all(axis=-1)))
+    column, names = int(np.argmax(np.abs(rows[row]))), columns_of(policy)
+    what = repr(names[column]) if names else f"number {column} (counted from 0)"
+    where = f" in row {row} (counted from 0)" if len(rows) > 1 else ""
+    raise TetherError(f"the observation has {rows[row, column]:.4g} as {what}{where}, too large for the policy to give an action")
 
 
 def as_actions(spec: Spec, given: Any, number: int, one: bool) -> np.ndarray:

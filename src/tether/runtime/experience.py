@@ -50,13 +50,23 @@ class Experience:
         return 1.0 / (self.pairs + 1)
 
     def familiarity(self, novelty: np.ndarray) -> np.ndarray:
-        """Of the bonus of each pair, `(B,)`."""
-        return np.interp(novelty, self.values, self.shares).astype(np.float32)
+        """Of the bonus of each pair, `(B,)`. A bonus that overflowed to no number is as unusual as can be told."""
+        known = np.where(np.isnan(novelty), np.inf, novelty)
+        return np.interp(known, self.values, self.shares).astype(np.float32)
+
+    def check_threshold(self, threshold: float) -> None:
+        """Refuse one at which a fallback would never act. 0 is none, and says so."""
+        if threshold > 0 and not float(self.shares[-1]) < threshold:
+            raise TetherError(
+                f"familiarity is never below {float(self.shares[-1]):.2g} here ({self.pairs:,} pairs were held out), so a "
+                f"fallback at {threshold:g} would never act; a larger threshold would, and a larger "
+                "bonus.held_out_share tells more"
+            )
 
     def nearest(self, rows: np.ndarray) -> np.ndarray:
         """The recorded action of the recorded observation nearest to each row, in units of each column's spread: `(B, A)`."""
-        spread = np.std(self.observation, axis=0)
-        unit = np.where(spread < 1e-6, 1.0, spread).astype(np.float32)
+        spread = np.std(self.observation, axis=0, dtype=np.float64)  # in which the square of no float32 overflows
+        unit = np.where(spread < 1e-6, 1.0, spread)
         known, found = self.observation / unit, []
         for row in rows / unit:
             found.append(self.action[np.argmin(np.sum(np.square(known - row), axis=-1))])

@@ -66,7 +66,7 @@ def read_policy_file(path: str | Path) -> PolicyFile:
         )
     except TetherError as error:
         raise TetherError(f"{path}: {error}") from error
-    except (KeyError, TypeError, ValueError) as error:
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise TetherError(f"{path} was edited or damaged: its header cannot be read ({type(error).__name__}: {error})") from error
 
 
@@ -129,14 +129,14 @@ class Policy:
 def load_policy(path: str | Path) -> Policy:
     """The policy of a file or a run folder, to be run by NumPy. What it cannot run, it says by name."""
     read = read_policy_file(path)
-    description = read.description or _described(read.spec, read.metadata)
     try:
+        description = read.description or _described(read.spec, read.metadata)
         bonus = None
         if read.experience is not None:
             bonus = read_bonus(read.experience.bonus, read.spec, Tensors(read.experience.state))
         actor = read_actor(description, Tensors(read.tensors))
         _try(actor, bonus, read.spec)
-    except (TetherError, KeyError, TypeError, ValueError, IndexError) as error:
+    except (TetherError, AttributeError, KeyError, TypeError, ValueError, IndexError) as error:
         raise TetherError(f"{path}: the policy cannot be run: {error}") from error
     return Policy(actor, read.spec, read.about, read.experience, bonus, str(description["kind"]))
 

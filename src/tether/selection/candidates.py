@@ -15,10 +15,12 @@ from tether import storage
 from tether.agents import AGENTS, Agent
 from tether.bonuses import BONUSES
 from tether.data import Dataset, locate
+from tether.data.provenance import check_columns, imported_columns
 from tether.data.rewards import RewardScale
 from tether.errors import TetherError
 from tether.policies import Policy
 from tether.runs import checkpoint
+from tether.runtime.file import read_policy_file
 from tether.selection.bench import OwnError, check_task
 from tether.selection.fqe import PIECE
 from tether.settings import to_named
@@ -72,6 +74,9 @@ def read_candidates(folder: Path, every: bool = False) -> list[Candidate]:
     config, agent = progress.config, progress.config.agent
     policies = agent.policies(state, bonus)
     about: dict[str, Any] = {"dataset": Path(config.dataset).stem, "dataset_sha256": progress.dataset_sha256, "step": step}
+    shipped = folder / "policy.safetensors"
+    columns = read_policy_file(shipped).about.get("columns") if shipped.exists() else None  # what only the data knew
+    about |= {} if columns is None else {"columns": columns}
     scale = _scale(folder)
     wanted = list(policies) if every else [config.policy]
     return [
@@ -145,4 +150,6 @@ def find_log(candidates: Sequence[Candidate], given: str | None, show: bool = Tr
         )
     log = open_dataset(found, show=show)
     check_task(first.name, first.policy.spec, log.spec, log.name)
+    for candidate in candidates:
+        check_columns(log.name, imported_columns(log.provenance), candidate.name, candidate.policy.about.get("columns"))
     return replace(log, spec=first.policy.spec)

@@ -9,6 +9,7 @@ from pathlib import Path
 from tether import storage
 from tether.bonuses import BONUSES, NO_BONUS, Bonus
 from tether.data import Dataset, load_dataset
+from tether.data.provenance import ancestors, check_columns, imported_columns
 from tether.data.transforms import split_episodes, subsample
 from tether.errors import TetherError
 from tether.policies import Policy
@@ -58,8 +59,9 @@ def select(
             "no held-out episodes to compare on; give --dataset HELDOUT.hdf5. To have some, split the data before training: "
             f"tether data split {candidates[0].dataset} --train train.hdf5 --held-out held-out.hdf5, and train on train.hdf5"
         )
-    whole = _enough(find_log(candidates, log, show), say)
-    held_out = _held_out(dataset, whole, candidates, say)
+    found = find_log(candidates, log, show)
+    held_out = _held_out(dataset, found, candidates, say)  # before rows are left out, which is a derivation too
+    whole = _enough(found, say)
     fqe = _evaluation(steps, _discount(candidates, discount))
     return rank(Bench(whole, held_out, fqe, judging(bonus), show), candidates, beaten)
 
@@ -79,8 +81,9 @@ def judge_run(
     if folder.is_dir() and not (folder / "config.json").exists():
         raise TetherError(f"{folder} is not a run folder: it has no config.json")
     candidate = read_candidates(find_folders([folder])[0][0])[0]
-    whole = _enough(find_log([candidate], log, show), say)
-    held_out = None if dataset is None else _held_out(dataset, whole, [candidate], say)
+    own = find_log([candidate], log, show)
+    held_out = None if dataset is None else _held_out(dataset, own, [candidate], say)
+    whole = _enough(own, say)
     run = read_run(folder)
     auroc = (run.result or {}).get("bonus", {}).get("auroc")
     fqe = _evaluation(steps, candidate.discount)
@@ -122,6 +125,7 @@ def _judge(
     show: bool,
 ) -> Verdict:
     check_task(name, policy.spec, log.spec, log.name)
+    check_columns(log.name, imported_columns(log.provenance), name, policy.about.get("columns"))
     log = replace(log, spec=policy.spec)
     seen = held_out is None
     if held_out is None:
@@ -183,7 +187,8 @@ def _evaluation(steps: int | None, discount: float) -> FittedQ:
 def _discount(candidates: Sequence[Candidate], given: float | None) -> float:
     if given is not None:
         return given
-    found = sorted({candidate.discount for candidate in candidates})
+    # Cloning values nothing: it is valued as the others are.
+    found = sorted({candidate.discount for candidate in candidates if candidate.agent != CLONING} or {candidates[0].discount})
     if len(found) > 1:
         raise TetherError(f"the runs have discounts from {found[0]:g} to {found[-1]:g}; say by which to value all: --discount")
     return found[0]
@@ -213,7 +218,9 @@ def _held_out(given: str | Dataset, log: Dataset, candidates: Sequence[Candidate
             f"{name} is what the runs learnt from; to compare them, hold episodes out before training: tether data split DATA "
             "--train train.hdf5 --held-out held-out.hdf5"
         )
-    parents = {parent.get("sha256") for parent in held_out.provenance.get("parents", []) if isinstance(parent, dict)}
-    if parents & learnt_from:
+    if ancestors(held_out.provenance) & learnt_from:
         say(f"warning: {name} was cut from what the runs learnt from, so they have seen it, which flatters them")
+    if held_out.sha256 in ancestors(log.provenance):
+        say(f"warning: what the runs learnt from was made of {name}, so they have seen it, or part of it, which flatters them")
+    check_columns(name, imported_columns(held_out.provenance), log.name, imported_columns(log.provenance))
     return held_out

@@ -45,11 +45,16 @@ def make_app(
     ending: Ending | None = None,
 ) -> FastAPI:
     leaving = ending or Ending()
+
+    def tell(text: str) -> None:
+        with suppress(OSError):  # a terminal that is gone, a full disk behind it: no reason to stop
+            say(text)
+
     counters = Counters()
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        watching = asyncio.create_task(_watch(held, say))
+        watching = asyncio.create_task(_watch(held, tell))
         yield
         watching.cancel()
         with suppress(asyncio.CancelledError):
@@ -74,7 +79,7 @@ def make_app(
         except Refused as refusal:
             response = _refusal(refusal)
         except Exception as error:  # a mistake of ours: named here, and not told to the client
-            say(f"error: {type(error).__name__}: {error}")
+            tell(f"error: {type(error).__name__}: {error}")
             response = JSONResponse({"reason": "the server made a mistake; its own output says which"}, 500)
         counters.requests[path, response.status_code] += 1
         if leaving.began:
@@ -86,12 +91,12 @@ def make_app(
         began, policy = time.perf_counter(), held.policy
         try:
             rows, one = checked_rows(policy, observation_of(await _body(request, limits.most_bytes)), limits)
+            if len(rows) <= FEW_ROWS:
+                answer = answered(policy, rows, one, limits)
+            else:
+                answer = await asyncio.to_thread(answered, policy, rows, one, limits)
         except TetherError as error:
             raise Refused(422, str(error)) from error
-        if len(rows) <= FEW_ROWS:
-            answer = answered(policy, rows, one, limits)
-        else:
-            answer = await asyncio.to_thread(answered, policy, rows, one, limits)
         count(counters, answer, limits.threshold)
         if log is not None:
             try:
@@ -99,7 +104,7 @@ def make_app(
             except OSError as error:  # a full disk must not stop the plant
                 counters.log_failures += 1
                 if counters.log_failures == 1:
-                    say(f"the log cannot be written: {error}")
+                    tell(f"the log cannot be written: {error}")
         counters.seconds.add(time.perf_counter() - began)
         return Response(json.dumps(answer.plain(), allow_nan=False), media_type="application/json")
 
@@ -177,9 +182,12 @@ async def _body(request: Request, most: int) -> bytes:
 
 
 async def _watch(held: Held, say: Callable[[str], None]) -> None:
-    """Look at the file now and then, in a thread: reading a large one must not keep requests waiting."""
+    """Look at the file now and then, in a thread: reading a large one must not keep requests waiting. It never stops looking."""
     while True:
         await asyncio.sleep(SECONDS_BETWEEN_LOOKS)
-        told = await asyncio.to_thread(held.look)
+        try:
+            told = await asyncio.to_thread(held.look)
+        except Exception as error:  # a mistake of ours: the policy of before stays, and whoever asks for health sees why
+            told = held.refused(f"{held.path} cannot be looked at: {type(error).__name__}: {error}")
         if told is not None:
             say(told)

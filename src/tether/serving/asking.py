@@ -10,7 +10,7 @@ import numpy as np
 
 from tether.errors import TetherError
 from tether.runtime import Policy
-from tether.runtime.acting import as_shipped, columns_of, units_of
+from tether.runtime.acting import as_shipped, check_finite, columns_of, units_of
 from tether.runtime.observations import as_rows
 from tether.serving.counters import Counters
 from tether.types import spell_observations
@@ -87,6 +87,7 @@ def answered(policy: Policy, rows: np.ndarray, one: bool, limits: Limits) -> Ans
     actions = policy.rows_to_actions(rows)
     known, fallback = policy.experience, np.zeros(len(rows), bool)
     if known is None:
+        check_finite(policy, rows, actions)
         return Answer(one, rows, as_shipped(policy.spec, actions), None, [[] for _ in rows], fallback)
     familiarity = known.familiarity(policy.novelty(rows, actions))
     names = columns_of(policy) or [str(number) for number in range(rows.shape[1])]
@@ -97,6 +98,7 @@ def answered(policy: Policy, rows: np.ndarray, one: bool, limits: Limits) -> Ans
         if fallback.any():
             actions = np.array(actions)
             actions[fallback] = known.nearest(rows[fallback])
+    check_finite(policy, rows, actions)
     return Answer(one, rows, as_shipped(policy.spec, actions), familiarity, outside, fallback)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tether.errors import TetherError
 from tether.runtime import Policy, load_policy
-from tether.runtime.acting import columns_of
+from tether.runtime.acting import experience_of
 
 
 @dataclass
@@ -18,6 +18,7 @@ class Held:
     path: Path
     policy: Policy
     stamp: tuple[int, ...]
+    threshold: float | None = None  # of the fallback, if there is one: every policy that is served must be able to tell when
     swaps: int = 0
     failures: int = 0
     trouble: str | None = None  # why the file that is there now is not the one that is served
@@ -27,19 +28,20 @@ class Held:
         try:
             stamp = stamp_of(self.path)
         except OSError:
-            return self._refused(self.stamp, f"{self.path} is not there any more")
+            return self.refused(f"{self.path} is not there any more")
         if stamp == self.stamp:
             return None
         try:
             policy = load_policy(self.path)
             self._check(policy)
         except TetherError as error:
-            return self._refused(stamp, str(error))
+            return self.refused(str(error), stamp)
         self.policy, self.stamp, self.trouble = policy, stamp, None
         self.swaps += 1
         return f"{self.path} has changed and is served from now on"
 
-    def _refused(self, stamp: tuple[int, ...], reason: str) -> str | None:
+    def refused(self, reason: str, stamp: tuple[int, ...] = ()) -> str | None:
+        """What is to be told, if it is not what was told last. `stamp` is that of the file which need not be looked at again."""
         if reason == self.trouble:
             return None
         self.stamp, self.trouble = stamp, reason
@@ -49,15 +51,24 @@ class Held:
     def _check(self, new: Policy) -> None:
         """Clients must not notice but by other actions: the same observations in, the same kind of actions out."""
         old = self.policy
-        if new.spec != old.spec or columns_of(new) != columns_of(old):
+        if new.spec != old.spec or new.about.get("columns") != old.about.get("columns"):
             raise TetherError(f"{self.path} is now of another task than what is served; restart to serve it")
+        if old.experience is not None and new.experience is None:
+            raise TetherError(
+                f"{self.path} cannot say how familiar an observation is, as what is served can; restart to serve it"
+            )
+        if self.threshold is not None:
+            experience_of(new).check_threshold(self.threshold)
 
 
-def hold(path: Path) -> Held:
-    """Of a run folder or a policy file."""
+def hold(path: Path, threshold: float | None = None) -> Held:
+    """Of a run folder or a policy file; with the threshold of a fallback, one that can tell when to fall back."""
     file = path / "policy.safetensors" if path.is_dir() else path
+    stamp = stamp_of(file) if file.exists() else ()  # before it is read: a file that comes while it is read is another one
     policy = load_policy(path)
-    return Held(file, policy, stamp_of(file))
+    if threshold is not None:
+        experience_of(policy).check_threshold(threshold)
+    return Held(file, policy, stamp, threshold)
 
 
 def stamp_of(path: Path) -> tuple[int, ...]:

@@ -8,13 +8,14 @@ import signal
 import socket
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from tether.errors import TetherError
 from tether.serving.asking import Answer, Ending, Limits
 from tether.serving.holder import Held
+from tether.storage import cut_unfinished_line
 
 SECONDS_TO_LEAVE = 1.0  # after SIGTERM, in which clients are told to close their connections and their last requests come in
 SECONDS_TO_END = 20  # that requests in flight have after that
@@ -58,7 +59,7 @@ def serve(
     except ImportError as error:
         raise TetherError(f"{error.name} is not installed; pip install 'tether-rl[serve]'") from error
     with ExitStack() as stack:
-        write = None if log is None else _writer(log, stack)
+        write = None if log is None else _writer(log, stack, say)
         ending = Ending()
         config = uvicorn.Config(
             make_app(held, limits, token, write, say, ending),
@@ -110,13 +111,26 @@ def _ending_quietly() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def _writer(path: Path, stack: ExitStack) -> Callable[[Answer], None]:
+def _close(file: TextIO, path: Path, say: Callable[[str], None]) -> None:
+    """A log that cannot be written to its end must not make the end of the server a failure."""
+    try:
+        file.close()
+    except OSError as error:
+        with suppress(OSError):
+            say(f"the last lines of the log {path} were not written: {error}")
+
+
+def _writer(path: Path, stack: ExitStack, say: Callable[[str], None]) -> Callable[[Answer], None]:
     """Appends one line for each observation that was answered, for `tether watch`."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        file = stack.enter_context(path.open("a", buffering=1 << 16, encoding="utf-8"))
+        if path.is_file():
+            with path.open("a+b") as before:
+                cut_unfinished_line(before)  # of a full disk or a power cut: the first line of now would continue it
+        file = path.open("a", buffering=1 << 16, encoding="utf-8")
     except OSError as error:
         raise TetherError(f"cannot write the log {path}: {error.strerror or error}") from error
+    stack.callback(_close, file, path, say)
     flushed = time.monotonic()
 
     def write(answer: Answer) -> None:
