@@ -11,7 +11,19 @@ import numpy as np
 import pytest
 from jax.test_util import check_grads
 
-from tether.networks import MLP, Critics, Dropout, LayerNorm, Layers, Scaler, elu, make_critics, make_mlp, scale_to_bounds
+from tether.networks import (
+    MLP,
+    Critics,
+    Dropout,
+    LayerNorm,
+    Layers,
+    Scaler,
+    elu,
+    make_critics,
+    make_mlp,
+    make_scaler,
+    scale_to_bounds,
+)
 from tether.policies import Deterministic
 from tether.policies.deterministic import make_deterministic
 from tether.types import Spec
@@ -139,6 +151,14 @@ def test_a_scaler_inside_scales_the_observation_and_leaves_the_rest():
     np.testing.assert_array_equal(slope.scaler.mean, np.zeros(2))  # it does not learn
     np.testing.assert_array_equal(slope.scaler.std, np.zeros(2))
     assert np.asarray(slope.weights[0]).any()
+
+
+@pytest.mark.parametrize("value", [0.0, 60.6, 300.15, 836.31, 101_325.0])
+def test_a_constant_feature_is_only_centred(value: float):
+    column = np.stack([np.full(100_000, value), np.tile([value - 1.0, value + 1.0], 50_000)], axis=1).astype(np.float32)
+    scaler = jax.jit(make_scaler)(column)
+    np.testing.assert_allclose(scaler.std, [1.0, 1.0], rtol=1e-3)
+    np.testing.assert_allclose(scaler.mean, [value, value], rtol=1e-6)
 
 
 def test_scale_to_bounds():

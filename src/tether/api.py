@@ -105,7 +105,7 @@ def train(
     warning = scaling_warning(dataset, scale, order_kept(dataset, scale, agent.discount), "reward_scaling")
     if warning:
         warnings.warn(warning, stacklevel=2)
-    beyond = ImpossibleValues(scaled.transitions, agent)
+    beyond = ImpossibleValues(scaled.transitions, agent, reward_penalty)
     with (
         closing(Lesson(agent, scaled, bonus, seed, steps, reward_penalty)) as lesson,
         progress("training", steps, enabled=show) as bar,

@@ -18,6 +18,8 @@ def elu(x: jax.Array) -> jax.Array:
     return jnp.where(x > 0.0, x, jnp.exp(jnp.where(x > 0.0, 0.0, x)) - 1.0)
 
 
+HARDLY = 1e-6  # of a feature's mean, or of 1: what varies less is constant but for rounding
+
 ACTIVATIONS = {"relu": jax.nn.relu, "tanh": jnp.tanh, "elu": elu, "none": lambda x: x}
 
 
@@ -72,9 +74,12 @@ class Scaler(eqx.Module):
 
 
 def make_scaler(column: jax.Array) -> Scaler:
-    """By the moments of `(N, K)`. A feature that hardly varies is only centred: noise must not be blown up to unit size."""
-    std = jnp.std(column, axis=0)
-    return Scaler(jnp.mean(column, axis=0), jnp.where(std < 1e-6, 1.0, std))
+    """By the moments of `(N, K)`. A feature that hardly varies is only centred: noise must not be blown up to unit size.
+
+    The spread of a constant feature is that of rounding its mean, up to 3e-7 of it in float32.
+    """
+    mean, std = jnp.mean(column, axis=0), jnp.std(column, axis=0)
+    return Scaler(mean, jnp.where(std < HARDLY * jnp.maximum(1.0, jnp.abs(mean)), 1.0, std))
 
 
 def observation_scaler(problem: Problem, wanted: bool) -> Scaler | None:

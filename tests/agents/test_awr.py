@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 from problems import ROWS, as_dataset, constant_reward, initial_state, rows_for, small, train
 
+from tether import TD3
 from tether.agents.awr import AWR, lambda_returns
+from tether.data.transforms import concatenate
 from tether.errors import TetherError
 from tether.training.lesson import Lesson
 from tether.training.loop import refreshes
@@ -78,6 +80,8 @@ def test_each_row_gets_its_own_return():
 def test_a_refresh_comes_at_its_steps_and_never_within_an_epoch():
     agent = AWR(refresh_every=1_000)
     assert [refreshes(agent, step, 500) for step in (0, 500, 1_000, 1_500)] == [True, False, True, False]
+    assert refreshes(agent, 500, 500, new=True)
+    assert not refreshes(TD3(), 500, 500, new=True)
     with pytest.raises(TetherError, match="no multiple of an epoch of 600 steps"):
         refreshes(agent, 600, 600)
 
@@ -86,3 +90,13 @@ def test_rows_that_do_not_fit_are_refused(monkeypatch):
     monkeypatch.setattr("tether.training.sources._too_large", lambda transitions: True)
     with pytest.raises(TetherError, match="AWR computes returns over the whole log at once, and 512 rows do not fit"):
         Lesson(AWR(), as_dataset(constant_reward()), None, seed=0, steps=10)
+
+
+def test_what_goes_on_with_another_log_has_its_returns_from_the_first_step():
+    agent, short = small(AWR, refresh_every=1_000), as_dataset(constant_reward())
+    longer = concatenate([short, short])
+    lesson = Lesson(agent, short, None, 0, 500)
+    (epoch,) = lesson.epochs(lesson.fresh(), 0, 500)
+    (epoch,) = Lesson(agent, longer, None, 0, 1_000, begins=500).epochs(epoch.state, 500, 500)
+    assert epoch.state.returns.shape == (longer.size,) == (2 * short.size,)
+    np.testing.assert_array_equal(*np.split(epoch.state.returns, 2))

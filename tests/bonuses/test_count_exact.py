@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tether import CountExact
-from tether.bonuses.count_exact import CountExactState, count
+from tether.bonuses.count_exact import CountExactState, count, hashes
 from tether.types import Batch, Key, Problem, Spec, discrete_spec
 
 
@@ -31,6 +31,13 @@ def test_the_bonus_is_one_over_the_root_of_the_count():
     asked = jnp.array([[3.0], [3.0], [4.0], [-0.0]]), jnp.eye(2)[jnp.array([0, 1, 0, 0])]
     scores = CountExact(unseen=7.0).novelty(state, *asked, jax.random.key(0))
     np.testing.assert_allclose(scores, [0.5, 1.0, 7.0, 2**-0.5])
+
+
+def test_compiled_minus_zero_is_zero_too():
+    salts = counted(np.zeros((1, 1)), np.eye(2)[[0]], discrete_spec(1, 2)).salts
+    pairs = [(jnp.array([[zero]]), jnp.eye(2)[:1]) for zero in (0.0, -0.0)]
+    plain, minus = (jax.jit(hashes)(salts, *pair) for pair in pairs)
+    np.testing.assert_array_equal(plain, minus)
 
 
 @pytest.mark.parametrize("size", [1, 1000])

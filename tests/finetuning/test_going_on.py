@@ -7,10 +7,12 @@ import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import h5py
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from pendulum import ENV_ID, interrupting, snapshot, state_of, write_episodes
@@ -22,11 +24,13 @@ from tether.data import load_dataset
 from tether.data.rewards import RewardScale
 from tether.errors import TetherError
 from tether.finetuning.appended import append_log, same_task
-from tether.finetuning.going_on import Wishes, go_on_online, online_config, with_log
+from tether.finetuning.going_on import Wishes, _from, go_on_online, online_config, with_log
 from tether.finetuning.start import Start, read_start
+from tether.optimisation import _Falling
 from tether.policies import load_policy
 from tether.runs.reading import read_run
 from tether.training.loop import agent_epoch
+from tether.training.preparing import Beginning
 
 WISHES = Wishes(ENV_ID, steps=300, environments=2, warmup=100, anneal_steps=200)
 
@@ -289,6 +293,16 @@ def test_a_run_with_a_log_begins_where_the_run_was(start: Start, pendulum_file: 
         2_000,
         3_000,
     ]  # no lines of the fit
+
+
+@pytest.mark.parametrize(("last", "step"), [(None, 6_000), (StartConfig("run", "0", 60_000, "log"), 66_000)])
+def test_a_falling_rate_falls_over_the_steps_that_are_added(last: StartConfig | None, step: int):
+    """The schedule in the state has the length of the last stretch, which is all there is of a first run."""
+    state, steps = _Falling(jnp.int32(6_000), jnp.int32(6_000)), step + 3_000
+    start: Any = SimpleNamespace(config=SimpleNamespace(start=last), state=state, step=step, records=())
+    config: Any = SimpleNamespace(training=SimpleNamespace(steps=steps))
+    found = _from(start, Beginning(RewardScale(0.0, 1.0)), config).state
+    assert (int(found.done), int(found.length)) == (0, 3_000)
 
 
 @pytest.mark.slow

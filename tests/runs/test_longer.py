@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 from pendulum import assert_same_run, quietly, small_config, snapshot
 
+from tether import IQL
 from tether import config as configs
+from tether.config import RunConfig, TrainingConfig
 from tether.errors import TetherError
 from tether.runs.longer import make_longer
 from tether.training.run import run
@@ -61,6 +63,11 @@ def test_a_schedule_that_has_ended_is_not_begun_again(finished_run: Path, pendul
     longer = replace(falling, training=replace(falling.training, steps=6_000))
     with pytest.raises(TetherError, match=r"fell to 0 by step 3,000 \(agent.optimiser.schedule=cosine\)"):
         make_longer(folder, longer, _hash(finished_run))
+    iql, of_iql = tmp_path / "iql", RunConfig("data", agent=IQL(), training=TrainingConfig(steps=3_000))  # one of its two falls
+    iql.mkdir()
+    (iql / "config.json").write_text(json.dumps(configs.to_json(of_iql) | {"dataset_sha256": "0"}))
+    with pytest.raises(TetherError, match=r"fell to 0 by step 3,000 \(agent.actor_optimiser.schedule=cosine\)"):
+        make_longer(iql, replace(of_iql, training=replace(of_iql.training, steps=6_000)), "0")
     with pytest.raises(TetherError, match="holds no run; without it, one is begun there"):
         make_longer(tmp_path / "nothing", longer, "")
     other = replace(longer, seed=7)  # whatever else differs is refused by those who compare

@@ -165,6 +165,12 @@ def test_a_value_lower_than_any_policy_earns_is_told_of_once(recorded: Batch, le
     assert said(Epoch(3_000, (), {"critic/q": -1e9})) is None
 
 
+def test_rewards_that_bonuses_were_taken_off_have_no_least():
+    said = ImpossibleValues(rows(0.0, 1.0), TD3BC(discount=0.9), reward_penalty=5.0)
+    assert [said(Epoch(step, (), {"critic/q": -step})) for step in (1, 2, 3)] == [None] * 3
+    assert said(Epoch(4, (), {"critic/q": 11.0})) is not None  # a penalty only lowers
+
+
 @pytest.mark.parametrize(
     ("agent", "told"),
     [

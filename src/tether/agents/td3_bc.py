@@ -64,7 +64,8 @@ class TD3BC:
         state = actor_critic.start(self, key, problem, bounded=self.bound_values)
         if state.possible is None or self.bonus_weight_critic == 0.0:
             return state
-        return state._replace(possible=state.possible.at[0].set(-jnp.inf))  # what is to be paid for a bonus knows no least
+        # What is to be paid for a bonus knows no least; an infinity in the state would be taken for a weight that diverged.
+        return state._replace(possible=state.possible.at[0].set(jnp.finfo(jnp.float32).min))
 
     def update(self, state: ActorCriticState, batches: Batch, key: Key, penalty: Penalty) -> tuple[ActorCriticState, Metrics]:
         loss, cost = partial(actor_loss, self, penalty), partial(actor_critic.next_bonus, self, penalty)

@@ -16,10 +16,13 @@ from typing import ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from tether.bonuses.base import VALUE, BonusTraits
 from tether.settings import Amount, Seed, ShareBelowOne
 from tether.types import Batch, Key, Metrics, Problem
+
+MINUS_ZERO = np.uint32(0x80000000)  # its bits
 
 
 class CountExactState(NamedTuple):
@@ -84,8 +87,9 @@ def count(state: CountExactState, observation: jax.Array, action: jax.Array) -> 
 
 def hashes(salts: jax.Array, observation: jax.Array, action: jax.Array) -> tuple[jax.Array, jax.Array]:
     """Two hashes of 32 bits for each pair: the sums of its numbers, each scrambled with the salt of its place (Zobrist's)."""
-    pair = jnp.concatenate([observation, action], axis=-1).astype(jnp.float32) + 0.0  # -0 becomes 0
+    pair = jnp.concatenate([observation, action], axis=-1).astype(jnp.float32)
     bits = jax.lax.bitcast_convert_type(pair, jnp.uint32)
+    bits = jnp.where(bits == MINUS_ZERO, jnp.uint32(0), bits)  # compiled, `pair + 0.0` would leave it as it is
     first, second = (jnp.sum(_scrambled(bits ^ salt[None, :]), axis=-1, dtype=jnp.uint32) for salt in salts)
     return first, second
 

@@ -81,7 +81,7 @@ def locate(source: str | Path) -> Located:
         return _locate_file(
             known.path, known.name, lambda on_disk, on_rows: load_known(known, partial(_read, on_disk=on_disk, on_rows=on_rows))
         )
-    if name.endswith(_TABLES):
+    if name.lower().endswith(_TABLES):
         raise TetherError(
             f"{name} is a table, not a dataset yet; say what its columns are: tether data import {name} --observation NAMES "
             f"--action NAMES --reward NAME --terminated NAME --out {path.name.partition('.')[0]}.hdf5"

@@ -153,7 +153,9 @@ def _turn(config: RunConfig, wishes: Wishes) -> int:
 
 
 def _from(start: Start, beginning: Beginning, config: RunConfig) -> Beginning:
-    share = (config.training.steps - start.step) / start.step
+    # Of the stretch that a schedule has the length of: the last one, where the run itself went on from another.
+    before = 0 if start.config.start is None else start.config.start.step
+    share = (config.training.steps - start.step) / (start.step - before)
     return replace(beginning, state=restarted(start.state, share), step=start.step, records=start.records)
 
 

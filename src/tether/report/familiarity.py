@@ -42,7 +42,7 @@ def measure(policy: Policy, observation: np.ndarray, action: np.ndarray) -> dict
         "policy": familiarity(observation, policy.rows_to_actions(observation)),
         "random": familiarity(observation, other),
     }
-    spread = observation.std(axis=0)
+    spread = observation.std(axis=0, dtype=np.float64)
     rows, columns = np.arange(len(observation)), random.integers(spec.observation_size, size=len(observation))
     signs = random.choice([-1.0, 1.0], len(observation))
     unit = np.where(spread < 1e-6, 1.0, spread)[columns] * signs

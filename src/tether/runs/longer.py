@@ -6,7 +6,7 @@ Nothing in a run depends on its length but a schedule of the learning rate, so i
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 
 from tether import config as configs
@@ -51,10 +51,11 @@ def _check(stored: RunConfig, config: RunConfig, folder: Path) -> None:
     had, wanted = stored.training.steps, config.training.steps
     if wanted < had:
         raise TetherError(f"--extend: {folder} has {had:,} steps, {wanted:,} are asked for; a run can only be made longer")
-    schedule = getattr(getattr(config.agent, "optimiser", None), "schedule", "constant")
-    if schedule != "constant":
+    schedules = {field.name: getattr(getattr(config.agent, field.name), "schedule", "constant") for field in fields(config.agent)}
+    falling = [f"agent.{name}.schedule={schedule}" for name, schedule in schedules.items() if schedule != "constant"]
+    if falling:
         raise TetherError(
-            f"--extend: the learning rate of {folder} fell to 0 by step {had:,} (agent.optimiser.schedule={schedule}), and over "
+            f"--extend: the learning rate of {folder} fell to 0 by step {had:,} ({', '.join(falling)}), and over "
             f"{wanted:,} steps it would have fallen more slowly from the start: what was learnt is not the beginning of that "
             "run. Train it anew with another --run-dir, or keep it constant from the start where it may be extended"
         )

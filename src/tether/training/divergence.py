@@ -67,16 +67,16 @@ class ImpossibleValues:
 
     It must be moving away too: a fresh critic may begin beyond, and where every step costs values begin at 0 and take long to
     fall, so that 0 is always among what is possible. A low Q is a sign only of agents that take nothing off: bonuses and
-    conservative losses subtract.
+    conservative losses subtract, and so does a penalty on the rewards themselves.
     """
 
-    def __init__(self, rows: Batch, agent: Agent) -> None:
+    def __init__(self, rows: Batch, agent: Agent, reward_penalty: float = 0.0) -> None:
         most, least = max(float(np.max(rows.reward)), 0.0), min(float(np.min(rows.reward)), 0.0)
         steps = 1.0 / (1.0 - agent.discount)  # what a reward of 1 in every step is worth
         self._most, self._least = most * steps, least * steps
         margin = MARGIN_OF_THE_RANGE * (most - least)
         self._highest = np.inf if agent.traits.raises_values else (most + MARGIN_OF_THE_MOST * most + margin) * steps
-        nothing_off = agent.traits.values_of_rewards and not getattr(agent, "bonus_weight_critic", 0.0)
+        nothing_off = agent.traits.values_of_rewards and not getattr(agent, "bonus_weight_critic", 0.0) and not reward_penalty
         self._lowest = (least + MARGIN_OF_THE_MOST * least - margin) * steps if nothing_off else -np.inf
         self._can_bound = not getattr(agent, "bound_values", True)
         self._last: Any = None

@@ -73,7 +73,7 @@ def _sight(policy: Policy, observation: np.ndarray, familiarity: Callable[..., n
     random, spec = np.random.default_rng(0), policy.spec
     seen = observation[_some(len(observation), MOST_SHIFTED)]
     rows, columns = np.arange(len(seen)), random.integers(spec.observation_size, size=len(seen))
-    spread = observation.std(axis=0)
+    spread = observation.std(axis=0, dtype=np.float64)  # in float32 a constant column has one, by the rounding of its mean
     shifted = np.array(seen)
     shifted[rows, columns] += SHIFT * random.choice([-1.0, 1.0], len(seen)) * np.where(spread < 1e-6, 1.0, spread)[columns]
     other = random.uniform(spec.action_low, spec.action_high, (len(seen), spec.action_size)).astype(np.float32)

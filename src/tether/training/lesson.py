@@ -54,16 +54,24 @@ class AnyLesson(Protocol):
 class Lesson:
     """`dataset` has its rewards scaled already; without a bonus nothing holds the agent to the data.
 
-    `reward_penalty` bonuses are subtracted from each recorded reward: the paper's naive form.
+    `reward_penalty` bonuses are subtracted from each recorded reward: the paper's naive form. At step `begins` its state may come
+    from a lesson on other data.
     """
 
     def __init__(
-        self, agent: Agent, dataset: Dataset, bonus: FittedBonus | None, seed: int, steps: int, reward_penalty: float = 0.0
+        self,
+        agent: Agent,
+        dataset: Dataset,
+        bonus: FittedBonus | None,
+        seed: int,
+        steps: int,
+        reward_penalty: float = 0.0,
+        begins: int = 0,
     ) -> None:
         check_lesson(agent, dataset, bonus)
         self.agent, self.dataset, self.steps = agent, dataset, steps
         self.penalty = FrozenBonus(NoBonus(), (), dataset.spec) if bonus is None else bonus.penalty
-        self._seed = seed
+        self._seed, self._begins = seed, begins
         transitions = with_columns(dataset, agent.traits.columns, agent.discount)
         if bonus is not None and reward_penalty:
             penalties = bonus.novelty(np.asarray(transitions.observation), np.asarray(transitions.action))
@@ -103,6 +111,7 @@ class Lesson:
             stride=critic_steps(self.agent),
             given=(self.penalty,),
             compiled=agent_epoch,
+            new_at=self._begins,
         )
 
     def policy(self, state: Any, name: str, step: int, env_id: str | None) -> Policy:

@@ -74,28 +74,29 @@ def learn(
     stride: int = 1,
     given: tuple[Any, ...] = (),
     compiled: Callable[..., tuple[Any, Metrics]] | None = None,
+    new_at: int = 0,
 ) -> Iterator[Epoch]:
     """Epochs of `epoch_steps` from step `start` to `end`, of which each update makes `stride`. The state is used up.
 
-    `compiled` is `agent_epoch` for agents, else `epoch`.
+    `compiled` is `agent_epoch` for agents, else `epoch`. At step `new_at` the rows are new to the state.
     """
     compiled, step = compiled or epoch, start
     while step < end:
         steps = min(epoch_steps, end - step)
         rows, drawn = source.draw(learner.batch_shape, key, step, stride, steps // stride)
-        if refreshes(learner, step, steps):
+        if refreshes(learner, step, steps, new=step == new_at):
             state = _refreshed(learner, state, rows)
         state, metrics = compiled(learner, state, rows, drawn, key, jnp.asarray(step, jnp.int32), stride, given)
         step += steps
         yield Epoch(step, state, {name: np.asarray(value, float)[()] for name, value in metrics.items()})
 
 
-def refreshes(learner: Learner, step: int, steps: int) -> bool:
-    """Whether it looks at all rows before the epoch from `step` on. That happens between epochs alone."""
+def refreshes(learner: Learner, step: int, steps: int, new: bool = False) -> bool:
+    """Whether it looks at all rows before the epoch from `step` on. That happens between epochs alone, and where they are new."""
     every = refresh_period(learner)
     if every and step % every + steps > every:
         raise TetherError(f"agent.refresh_every is {every:,}, which is no multiple of an epoch of {steps:,} steps")
-    return bool(every) and step % every == 0
+    return bool(every) and (step % every == 0 or new)
 
 
 @partial(jax.jit, static_argnames="learner", donate_argnames="state")

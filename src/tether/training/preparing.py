@@ -183,5 +183,5 @@ def _blindness(report: FitReport, dataset: str) -> str:
 
 def lesson_of(m: Materials) -> Lesson:
     """To learn from the data alone."""
-    training = m.config.training
-    return Lesson(m.config.agent, m.dataset, m.bonus, m.config.seed, training.steps, training.reward_penalty)
+    training, begins = m.config.training, 0 if m.config.start is None else m.config.start.step
+    return Lesson(m.config.agent, m.dataset, m.bonus, m.config.seed, training.steps, training.reward_penalty, begins)

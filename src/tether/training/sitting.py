@@ -128,5 +128,7 @@ def sitting(
         if evaluator is not None:
             evaluations = Evaluations(lesson, evaluator, log, bar, training.evaluate_every, m.reward_scale, m.config.policy)
         in_an_environment = m.beginning is not None and m.beginning.lesson is not None
-        impossible = None if in_an_environment else ImpossibleValues(m.dataset.transitions, m.config.agent)
+        impossible = None
+        if not in_an_environment:
+            impossible = ImpossibleValues(m.dataset.transitions, m.config.agent, training.reward_penalty)
         yield Sitting(m, lesson, log, bar, checkpoints, evaluations, impossible, start, say)

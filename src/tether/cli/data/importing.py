@@ -16,7 +16,7 @@ def import_tables(
     out: Path,
     truncated: str | None = None,
     episode: str | None = None,
-    episode_ids: Literal["per-file", "across-files"] | None = None,
+    episode_ids: Literal["per-file", "across-files", "per-stretch"] | None = None,
     time: str | None = None,
     max_gap: float | None = None,
     drop_incomplete_rows: bool = False,
@@ -63,7 +63,8 @@ def import_tables(
         out: The HDF5 file to write.
         truncated: The column of episodes cut off by a time limit or by hand.
         episode: The column that names each row's episode. Without it an episode ends where its flags say, and with its file.
-        episode_ids: Whether an id that two files have is two episodes or one that goes on.
+        episode_ids: Whether an id that two files have is two episodes or one that goes on; or that every unbroken stretch of an
+            id is an episode, as where a logger counts its runs from the start again.
         time: The column to sort by within an episode, and to find gaps and duplicates with.
         max_gap: Cut an episode where the time jumps by more; in the unit of the time, seconds for dates.
         drop_incomplete_rows: Leave out rows with empty entries, and cut their episodes there.

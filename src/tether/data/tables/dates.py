@@ -1,7 +1,6 @@
 """Times in text: dates in the order of day and month that they can only have, clocks with and without a zone.
 
-What a date may mean in two ways is asked. A clock that shows local time repeats an hour where summer time ends; only the name of
-its zone tells the two apart.
+What a date may mean in two ways is asked.
 """
 
 from __future__ import annotations
@@ -17,13 +16,12 @@ from tether.data.tables.places import Where
 from tether.errors import TetherError
 
 if TYPE_CHECKING:
-    from zoneinfo import ZoneInfo
-
     import pyarrow
 
 ORDERS = {"day-first": "dmy", "month-first": "mdy", "year-first": "ymd"}
 _SPELLED = {"dmy": "day, month, year", "mdy": "month, day, year", "ymd": "year, month, day"}
 DAY, HOUR = 86_400.0, 3_600.0
+FIRST, LAST = -62_135_596_800.0, 253_402_300_800.0  # the years that Python can tell, in seconds since 1970
 _CLOCK = (
     r"(?P<h>[0-9]{1,2}):(?P<n>[0-9]{2})(?::(?P<s>[0-9]{2})(?:[.,](?P<f>[0-9]{1,9}))?)?"
     r"\s*(?P<p>[AaPp]\.?[Mm]\.?)?\s*(?P<z>[Zz]|UTC|[+-][0-9]{2}:?[0-9]{2})?"
@@ -155,13 +153,11 @@ def _seconds(part: _Parts, order: str) -> Times:
         row = int(np.argmax(~zoned & ~missing))
         raise TetherError(f"{part.where} is {part.text[row]!r} in {part.where.at(row)}, without the time zone that others have")
     values = seconds - _offsets(f["z"]) + fraction / 1e9
+    beyond = ~missing & ((values < FIRST) | (values >= LAST))
+    if beyond.any():
+        row = int(np.argmax(beyond))
+        raise TetherError(f"{part.where} is {part.text[row]!r} in {part.where.at(row)}; years are from 1 to 9999")
     return Times(values, missing, "of day" if not part.dated else "moment" if zoned.any() else "clock")
-
-
-def past_midnight(times: Times) -> Times:
-    """Times of day as times that go on: where one falls by more than half a day, the next day has begun."""
-    falls = np.diff(times.values, prepend=times.values[:1]) < -DAY / 2
-    return times._replace(values=times.values + DAY * np.cumsum(falls & ~times.missing))
 
 
 def _days(f: dict[str, np.ndarray], order: str) -> tuple[np.ndarray, np.ndarray]:
@@ -200,10 +196,10 @@ def _by_pattern(column: pyarrow.ChunkedArray, where: Where, pattern: str) -> Tim
             f"--time-format is {pattern!r}; it takes {', '.join(ORDERS)}, or a pattern such as '%d/%m/%Y %H:%M:%S.%f'"
         )
     values, zoned = [], set()
-    texts = [(text or "").strip() for text in column.to_pylist()]
-    for row, text in enumerate(texts):
+    texts = ["" if text is None else str(text).strip() for text in column.to_pylist()]
+    for row, (text, whole) in enumerate(zip(texts, _with_lost_zeros(texts, where, pattern), strict=True)):
         try:
-            moment = datetime.strptime(text, pattern) if text else None
+            moment = datetime.strptime(whole, pattern) if text else None
         except ValueError as error:
             raise TetherError(
                 f"{where} is {text!r} in {where.at(row)}, which --time-format {pattern!r} does not fit: {error}"
@@ -219,55 +215,31 @@ def _by_pattern(column: pyarrow.ChunkedArray, where: Where, pattern: str) -> Tim
     )
 
 
-def find_zone(name: str) -> ZoneInfo:
-    from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+def _with_lost_zeros(texts: list[str], where: Where, pattern: str) -> list[str]:
+    """Dates in digits with the zeros in front that a number does not keep, as 01112025 for 1112025 by %d%m%Y.
 
-    try:
-        return ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError, OSError):
-        raise TetherError(
-            f"--time-zone is {name!r}; it takes a name such as Europe/Berlin, or none for a clock that never changes"
-        ) from None
-
-
-def to_utc(times: Times, zone: ZoneInfo, where: Where) -> tuple[Times, int]:
-    """A local clock as UTC, and how many rows lie in the hour that comes twice without that both are there.
-
-    In that hour rows are in the order in which they were written: those after the clock has gone back are of the second pass.
+    `strptime` would take the digits for shorter days and months, and be off by more than a little.
     """
-    quarters, places = np.unique(np.floor(times.values / 900.0), return_inverse=True)  # clocks change at quarters of an hour
-    both = []
-    for quarter in quarters.tolist():
-        moment = datetime(1970, 1, 1) + timedelta(seconds=900.0 * quarter)
-        both.append([zone.utcoffset(moment.replace(fold=fold)).total_seconds() for fold in (0, 1)])  # type: ignore[union-attr]
-    first, second = np.array(both)[places].T
-    never, twice = (first < second) & ~times.missing, (first > second) & ~times.missing
-    if never.any():
-        row = int(np.argmax(never))
-        raise TetherError(
-            f"{where} is {spell_time(times.values[row], 'clock')} in {where.at(row)}, which {zone.key} skipped; "
-            "is --time-zone right?"
-        )
-    offset, doubtful = first.copy(), 0
-    for day in np.unique(times.values[twice] // DAY):
-        rows = np.flatnonzero(twice & (times.values // DAY == day))
-        falls = np.diff(times.values[rows], prepend=times.values[rows[0]]) < -HOUR / 4
-        offset[rows] = np.where(np.cumsum(falls) > 0, second[rows], first[rows])
-        doubtful += 0 if falls.any() else len(rows)
-    return Times(times.values - offset, times.missing, "moment"), doubtful
-
-
-def repeated_hour(time: np.ndarray, group: np.ndarray) -> int | None:
-    """The first row at which a local clock goes back by an hour within a group, in the order of the files."""
-    step, same = np.diff(time), group[1:] == group[:-1]
-    back = same & (step >= -HOUR) & (step < -0.97 * HOUR)
-    return int(np.argmax(back)) + 1 if back.any() else None
+    fields = re.fullmatch(r"((?:%[YymdjHIMS])+)(%f)?", pattern)
+    if fields is None:
+        return texts
+    width, year_first = sum({"Y": 4, "j": 3}.get(letter, 2) for letter in fields[1][1::2]), pattern.startswith("%Y")
+    lengths = [width] if fields[2] is None else [width + digits for digits in (range(1, 7) if year_first else (3, 6))]
+    for row, text in enumerate(texts):
+        if text.isdigit() and len(text) not in lengths and (year_first or fields[2] or len(text) > width):
+            raise TetherError(
+                f"{where} is {text!r} in {where.at(row)}, {len(text)} digits where --time-format {pattern!r} takes "
+                f"{' or '.join(map(str, lengths))}"
+            )
+    return [text.zfill(width) if text.isdigit() else text for text in texts]
 
 
 def spell_time(value: float, kind: str | None) -> str:
     """A date where it is one; a number in its own unit else."""
     if kind in (None, "span"):
         return f"{value:g}"
+    if not FIRST <= value < LAST - 1:
+        return f"{value:.0f} s from 1970"  # a clock of the first or last year, moved by its zone
     if kind == "of day":
         return (datetime(1970, 1, 1) + timedelta(seconds=round(value, 6))).strftime("%H:%M:%S.%f").rstrip("0").rstrip(".")
     moment = datetime(1970, 1, 1) + timedelta(seconds=round(value, 6))

@@ -23,6 +23,8 @@ SAMPLE = 2**18  # characters
 SAMPLE_LINES = 200
 BLOCK = 2**20  # bytes
 _BYTE_ORDER_MARKS = {codecs.BOM_UTF8: "utf-8-sig", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
+# What Excel writes in a cell that it cannot work out, also in German and French, as the first field of a row.
+_EXCEL_ERROR = r"#(N/A|NV|[A-Z][A-Z/0]*[!?])[\t ]*[,;\t|]"
 _NUMERIC = re.compile(
     r"[+-]?[\d.,:/\s'\u00a0\u202f-]*\d[\d.,:/\s'\u00a0\u202f-]*([eE][+-]?\d+|[TZ][\d:.,+Z-]*|\s*[AaPp]\.?[Mm]\.?)?"
 )
@@ -63,10 +65,10 @@ def guess_dialect(path: Path, given: CsvOptions) -> Dialect:
     lines = split_lines(text)[:SAMPLE_LINES]
     comment = _comment(lines, given.comment, commented)
     skipped = given.skip_lines or 0
-    rows = [number for number, line in enumerate(lines) if number >= skipped and line.strip() and not _is(line, comment)]
+    rows = [number for number, line in enumerate(lines) if number >= skipped and line.strip() and not is_comment(line, comment)]
     if not rows:
         raise TetherError(f"{path.name}: cannot be read: there is no header in it")
-    if comment and given.comment is None and (encoding.startswith("utf-8") or any(_is(line, comment) for line in lines)):
+    if comment and given.comment is None and (encoding.startswith("utf-8") or any(is_comment(line, comment) for line in lines)):
         told.append(f"lines that begin with {comment} are comments")
     texts = [lines[number] for number in rows]
     delimiter, width, place = _delimiter(texts, given, path)
@@ -102,7 +104,7 @@ def guess_dialect(path: Path, given: CsvOptions) -> Dialect:
 
 
 def open_bytes(path: Path) -> BinaryIO:
-    return gzip.open(path) if path.suffix == ".gz" else path.open("rb")  # type: ignore[return-value]
+    return gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb")  # type: ignore[return-value]
 
 
 def split_lines(text: str) -> list[str]:
@@ -122,18 +124,22 @@ def is_numeric(text: str) -> bool:
 def _scan(path: Path, given: CsvOptions) -> tuple[str, bool]:
     """The encoding, and whether some line begins like a comment. Reads the whole file: one letter near its end decides."""
     decoder, valid, commented, carried = codecs.getincrementaldecoder("utf-8")(), True, False, b"\n"
-    marks = [f"\n{mark}".encode() for mark in ((given.comment,) if given.comment else COMMENTS)]
+    marks = "|".join(map(re.escape, (given.comment,) if given.comment else COMMENTS))
+    comment = re.compile(rf"\n(?!{_EXCEL_ERROR})({marks})".encode())
     with open_bytes(path) as file:
         first = file.read(BLOCK)
         block = first
         while block:
-            commented = commented or any(mark in carried + block for mark in marks)
-            carried = block[-4:]
+            text = carried + block
+            end = text.rfind(b"\n")  # what comes after it may go on in the next block
+            commented = commented or comment.search(text, 0, end) is not None
+            carried = text[end : end + 64]
             try:
                 decoder.decode(block)
             except UnicodeDecodeError:
                 valid = False
             block = file.read(BLOCK)
+    commented = commented or comment.search(carried) is not None
     if not first:
         raise TetherError(f"{path.name}: cannot be read: it is empty")
     if given.encoding is not None:
@@ -161,11 +167,12 @@ def _beginning(path: Path, encoding: str) -> str:
 def _comment(lines: Sequence[str], given: str | None, seen: bool) -> str | None:
     if given is not None:
         return None if given == "none" else given
-    return next((mark for mark in COMMENTS for line in lines if line.startswith(mark)), COMMENTS[0] if seen else None)
+    here = (mark for mark in COMMENTS for line in lines if line.startswith(mark) and is_comment(line, mark))
+    return next(here, COMMENTS[0] if seen else None)
 
 
-def _is(line: str, comment: str | None) -> bool:
-    return comment is not None and line.lstrip().startswith(comment)
+def is_comment(line: str, comment: str | None) -> bool:
+    return comment is not None and line.lstrip().startswith(comment) and not re.match(_EXCEL_ERROR, line.lstrip())
 
 
 def _delimiter(lines: Sequence[str], given: CsvOptions, path: Path) -> tuple[str, int, int]:
@@ -202,7 +209,7 @@ def _commented_header(
     before: Sequence[str], comment: str | None, delimiter: str, width: int, path: Path, first: list[str]
 ) -> list[str]:
     for line in reversed(before):
-        if comment and _is(line, comment):
+        if comment and is_comment(line, comment):
             names = line.lstrip().removeprefix(comment)
             for split in (fields(names, delimiter), names.split()):
                 if len(split) == width:

@@ -34,6 +34,7 @@ class Log(NamedTuple):
     names: tuple[str, ...]  # of the files
     lines: tuple[np.ndarray | None, ...]  # of each file, the line of each row, where it is not plain
     time_kind: str | None  # see `dates.Times`
+    ids: np.ndarray | None = None  # (E,) of str: what the log calls episode 0, 1, ...
 
     def place(self, index: int) -> str:
         """`log.csv, row 17`, counted from 1."""
@@ -58,6 +59,8 @@ class RowFindings:
     after_end: int = 0  # rows of an episode that come after its end
     time_kind: str | None = None  # see `dates.Times`
     lone: int = 0  # pieces of one row that did not terminate: no successor is known, so they give no transition
+    comes_back: int = 0  # places where an episode's id follows again in its file after another one
+    comes_back_at: str = ""  # the first of them
 
 
 class Rows(NamedTuple):
@@ -87,6 +90,7 @@ def arrange(log: Log, max_gap: float | None = None, keep: str | None = None) -> 
     if not len(order):
         raise TetherError("no complete row is left")
     same = _equal_to_before(log, order)
+    comes_back, comes_back_at = _comes_back(log, order, same)
     duplicates = conflicts = np.zeros_like(same)
     if log.time is not None:
         duplicates, conflicts = _duplicates(log, order, begins, same, keep)
@@ -100,6 +104,8 @@ def arrange(log: Log, max_gap: float | None = None, keep: str | None = None) -> 
         repeats=int((same & ~begins).sum()) if log.time is None else 0,
         reordered=reordered,
         after_end=_after_end(log, order),
+        comes_back=comes_back,
+        comes_back_at=comes_back_at,
     )
     uncut = begins
     begins, findings = _cut_gaps(log, order, begins, max_gap, findings)
@@ -133,6 +139,64 @@ def _order(log: Log) -> tuple[np.ndarray, int]:
         return grouped, 0
     order = np.lexsort((rows, log.time, first[number]))
     return order, int((order != grouped).sum())
+
+
+def _comes_back(log: Log, order: np.ndarray, same: np.ndarray) -> tuple[int, str]:
+    """How often an id follows again in its file after another one, and where first; an error where it seems to be another run.
+
+    A logger that counts its runs from the start again gives the ids of old runs to new ones; taken for one episode, the last row
+    of the old run would have the first of the new one as its successor. Machines that are logged side by side return to each
+    other's ids, too, but after a row or so.
+    """
+    if log.episode is None:
+        return 0, ""
+    stretch = np.cumsum(np.concatenate([[False], (np.diff(log.episode) != 0) | (np.diff(log.file) != 0)]))
+    rows = np.sort(order)
+    if log.time is not None:  # a block that was written twice is no new run
+        repeats = same & np.concatenate([[False], np.diff(log.time[order]) == 0]) & ~_group_begins(log, order)
+        rows = np.sort(order[~repeats])
+    _, first, lengths = np.unique(stretch[rows], return_index=True, return_counts=True)
+    begins, ends = rows[first], first + lengths
+    count, at = 0, ""
+    for file in np.unique(log.file[begins]).tolist():
+        here = slice(*np.searchsorted(log.file[begins], [file, file + 1]))
+        episodes = log.episode[begins[here]]
+        ids, earliest, seen = np.unique(episodes, return_index=True, return_counts=True)
+        if len(ids) == len(episodes):
+            continue
+        count += len(episodes) - len(ids)
+        again = int(np.argmax(~np.isin(np.arange(len(episodes)), earliest)))
+        at = at or f"{_spell_id(log, int(episodes[again]))}, {log.place(begins[here][again])}"
+        if np.median(lengths[here][np.isin(episodes, ids[seen > 1])]) < 2:
+            continue  # machines side by side
+        latest: dict[int, int] = {}  # of each episode, the latest row until now
+        for row, episode, start, end in zip(begins[here].tolist(), episodes.tolist(), first[here], ends[here], strict=True):
+            if episode in latest:
+                _refuse_new_run(log, row, episode, latest[episode])
+            candidates = np.append(rows[start:end], latest.get(episode, rows[start]))
+            latest[episode] = int(candidates.max() if log.time is None else candidates[np.argmax(log.time[candidates])])
+    return count, at
+
+
+def _refuse_new_run(log: Log, row: int, episode: int, latest: int) -> None:
+    """Unless the episode had ended, or time goes on from its latest row."""
+    if log.time is None:
+        if log.terminated[latest] or log.truncated[latest]:
+            return
+        why, mend = "no --time says whether it goes on there", "give --time if it is one that goes on"
+    elif log.time[row] < log.time[latest]:
+        was, now = (spell_time(float(log.time[place]), log.time_kind) for place in (latest, row))
+        why, mend = f"its time goes back from {was} to {now}", "put the file in the order of its time if it is one that goes on"
+    else:
+        return
+    raise TetherError(
+        f"{log.place(row)}: episode {_spell_id(log, episode)} begins again after another one, and {why}; say --episode-ids "
+        f"per-stretch if every unbroken stretch of an id is an episode, or {mend}"
+    )
+
+
+def _spell_id(log: Log, episode: int) -> str:
+    return repr(str(episode if log.ids is None else log.ids[episode]))
 
 
 def _group_begins(log: Log, order: np.ndarray) -> np.ndarray:

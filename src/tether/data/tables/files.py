@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import re
 import zipfile
 from collections.abc import Sequence
@@ -42,13 +43,13 @@ def find_files(given: Sequence[Path]) -> list[Path]:
     found: list[Path] = []
     for path in given:
         if path.is_dir():
-            inside = [file for file in path.iterdir() if file.name.endswith(SUFFIXES) and file.is_file()]
+            inside = [file for file in path.iterdir() if _is_table(file) and file.is_file()]
             if not inside:
                 raise TetherError(f"{path}: no table in this folder; tables end in {', '.join(SUFFIXES)}")
-            found += sorted(inside, key=lambda file: natural_order(file.name))
+            found += sorted(inside, key=_in_order)
         elif not path.exists():
             raise TetherError(f"{path}: no such file")
-        elif not path.name.endswith(SUFFIXES):
+        elif not _is_table(path):
             raise TetherError(f"{path}: not a table that is read; tables end in {', '.join(SUFFIXES)}")
         else:
             found.append(path)
@@ -58,18 +59,46 @@ def find_files(given: Sequence[Path]) -> list[Path]:
     return found
 
 
+def passed_over(given: Sequence[Path]) -> list[str]:
+    """What else is in the folders, by the ends of its names: a log in another format may be among it."""
+    said = []
+    for folder in (path for path in given if path.is_dir()):
+        hidden, kinds = 0, dict[str, list[str]]()
+        for path in sorted(folder.iterdir(), key=_in_order):
+            if path.is_dir():
+                kinds.setdefault("folders", []).append(f"{path.name}/")
+            elif not _is_table(path) and path.name.startswith("."):
+                hidden += 1
+            elif not _is_table(path):
+                kinds.setdefault(path.suffix.lower() or "without an ending", []).append(path.name)
+        texts = [f"{names[0]}{f' and {len(names) - 1} more ({kind})' * (len(names) > 1)}" for kind, names in kinds.items()]
+        texts += [f"{hidden} hidden"] * (hidden > 0)
+        if texts:
+            said.append(f"{folder}: passed over, as no table that is read: {', '.join(texts)}")
+    return said
+
+
+def _is_table(path: Path) -> bool:
+    return path.name.lower().endswith(SUFFIXES)
+
+
+def _in_order(path: Path) -> tuple[list[tuple[int, int, str]], str]:
+    """Capitals do not count: LOG_2.CSV stands between log_1.csv and log_3.csv."""
+    return natural_order(path.name.lower()), path.name
+
+
 def natural_order(name: str) -> list[tuple[int, int, str]]:
-    """Sorts obs_2 before obs_10: runs of digits by their number."""
-    return [(0, int(part), "") if part.isdigit() else (1, 0, part) for part in re.split(r"(\d+)", name) if part]
+    """Sorts obs_2 before obs_10: runs of digits by their number. A superscript, as in I1², is a digit but no number."""
+    return [(0, int(part), "") if part.isdecimal() else (1, 0, part) for part in re.split(r"(\d+)", name) if part]
 
 
 def open_table(path: Path, written: CsvOptions) -> TableFile:
     """What columns the file has, and of which types."""
     with _reading(path):
-        if path.suffix == ".npz":
+        if path.suffix.lower() == ".npz":
             table, bases = _read_npz(path)
             return TableFile(path, table.schema, bases)
-        if path.suffix in (".parquet", ".pq"):
+        if path.suffix.lower() in (".parquet", ".pq"):
             import pyarrow.parquet
 
             return TableFile(path, _checked(pyarrow.parquet.read_schema(path), path), {})
@@ -87,15 +116,25 @@ def open_table(path: Path, written: CsvOptions) -> TableFile:
 def read_table(file: TableFile, columns: Sequence[str], empty_ragged: bool = False) -> Separated:
     """The columns, in the order asked for; those of a CSV file as text."""
     with _reading(file.path):
-        if file.path.suffix == ".npz":
+        if file.path.suffix.lower() == ".npz":
             return Separated(_read_npz(file.path)[0].select(list(columns)))
-        if file.path.suffix in (".parquet", ".pq"):
+        if file.path.suffix.lower() in (".parquet", ".pq"):
             import pyarrow.parquet
 
             table = pyarrow.parquet.read_table(file.path, columns=list(columns), partitioning=None)
-            return Separated(table.select(list(columns)))
+            return Separated(_decoded(table.select(list(columns))))
         assert file.dialect is not None
         return read_separated(file.path, file.dialect, columns, empty_ragged)
+
+
+def _decoded(table: pyarrow.Table) -> pyarrow.Table:
+    """With the values themselves where pandas' `category` has numbers that stand for them: few functions take those."""
+    import pyarrow
+
+    for place, field in enumerate(table.schema):
+        if pyarrow.types.is_dictionary(field.type):
+            table = table.set_column(place, field.name, table.column(place).cast(field.type.value_type))
+    return table
 
 
 def unit_of(field: pyarrow.Field) -> str | None:
@@ -154,5 +193,5 @@ class _reading:  # noqa: N801 -- used as a function is
 
         if isinstance(error, MemoryError):
             raise TetherError(f"{self.path.name}: does not fit in memory") from error
-        if isinstance(error, pyarrow.ArrowException | OSError | ValueError | zipfile.BadZipFile | EOFError):
+        if isinstance(error, pyarrow.ArrowException | OSError | ValueError | csv.Error | zipfile.BadZipFile | EOFError):
             raise TetherError(f"{self.path.name}: cannot be read: {' '.join(str(error).split())}") from error

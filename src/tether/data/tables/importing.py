@@ -17,9 +17,9 @@ from tether.data.tables.actions import Bounds, find_bounds, find_choices, look_l
 from tether.data.tables.dates import spell_time
 from tether.data.tables.dialect import CsvOptions
 from tether.data.tables.episodes import Log, RowFindings, arrange
-from tether.data.tables.files import TableFile, find_files, open_table, unit_of
+from tether.data.tables.files import TableFile, find_files, open_table, passed_over, unit_of
 from tether.data.tables.reading import ReadOptions, read_log
-from tether.data.tables.roles import Roles, find_roles
+from tether.data.tables.roles import Roles, compare_units, find_roles
 from tether.errors import TetherError
 from tether.types import Batch, Spec, discrete_spec
 
@@ -37,7 +37,7 @@ class ImportOptions:
     truncated: str | None = None
     episode: str | None = None
     time: str | None = None
-    episode_ids: str | None = None  # "per-file" or "across-files"; None: an id that is in two files is an error
+    episode_ids: str | None = None  # "per-file", "across-files" or "per-stretch"; None: an id that is in two files is an error
     max_gap: float | None = None
     drop_incomplete_rows: bool = False
     action_low: tuple[float, ...] | None = None  # one for all actions, or one each
@@ -85,6 +85,7 @@ def import_tables(given: Sequence[Path], options: ImportOptions, on_file: Callab
     roles = find_roles(
         files, options.observation, options.action, options.reward, terminated, options.truncated, options.episode, options.time
     )
+    about_units = compare_units(files, roles)
     choices = find_choices(options.action_choices, options.env_id, roles.action)
     if choices and not (options.action_low is options.action_high is None):
         raise TetherError("choices have no bounds: leave out --action-low and --action-high")
@@ -117,9 +118,12 @@ def import_tables(given: Sequence[Path], options: ImportOptions, on_file: Callab
         columns=_column_facts(files[0], roles, read.types, observation, action, reward),
         findings=kept.findings,
         assumptions=[
+            *passed_over(given),
             *_how_written(files),
+            *about_units,
             *read.told,
             *_about_times(log, roles.time, kept.order),
+            *_about_ids(kept.findings, roles.time),
             *_assumptions(roles, len(files), options.env_id),
             _about_choices(choices, options) if bounds is None else _about_bounds(bounds, action, options),
         ],
@@ -139,6 +143,8 @@ def _check_options(options: ImportOptions) -> None:
                 raise TetherError(f"--{name} is about time, and no --time says which column that is")
         if options.duplicates is not None:
             raise TetherError("--duplicates is about rows of one time, and no --time says which column that is")
+    if options.episode is None and options.episode_ids is not None:
+        raise TetherError("--episode-ids is about the ids of episodes, and no --episode says which column has them")
     if options.max_gap is not None and not options.max_gap > 0:
         raise TetherError(f"--max-gap is {options.max_gap:g}; it must be above 0")
 
@@ -174,6 +180,16 @@ def _about_times(log: Log, name: str | None, order: np.ndarray) -> list[str]:
     first, last = (spell_time(float(value), log.time_kind) for value in (log.time[order].min(), log.time[order].max()))
     zone = " UTC" if log.time_kind == "moment" else " of a clock whose zone is not said"
     return [f"{name} is from {first} to {last}{zone}"]
+
+
+def _about_ids(findings: RowFindings, time: str | None) -> list[str]:
+    if not findings.comes_back:
+        return []
+    count, order = findings.comes_back, "rows" if time is None else time
+    return [
+        f"an episode's id that follows again after another one is the same episode, in the order of {order} ({count:,} places, "
+        f"the first {findings.comes_back_at}); --episode-ids per-stretch makes every unbroken stretch an episode of its own"
+    ]
 
 
 def _provenance(

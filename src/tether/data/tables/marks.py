@@ -113,7 +113,7 @@ def parse_numbers(column: pyarrow.ChunkedArray, decimal: str) -> Parsed:
             pass
     text = compute.if_else(compute.is_in(compute.utf8_lower(text), pyarrow.array(EMPTY)), None, text)
     d, g = f"\\{decimal}", f"[\\{OTHER[decimal]}{GROUPING}]"
-    grouped = compute.match_substring_regex(text, f"^[+-]?[0-9]{{1,3}}({g}[0-9]{{3}})+({d}[0-9]*)?$").fill_null(False)
+    grouped = compute.match_substring_regex(text, f"^[+-]?[1-9][0-9]{{0,2}}({g}[0-9]{{3}})+({d}[0-9]*)?$").fill_null(False)
     example = text.filter(grouped)
     if len(example):
         text = compute.if_else(grouped, compute.replace_substring_regex(text, g, ""), text)

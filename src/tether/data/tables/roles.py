@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
-from tether.data.tables.files import TableFile, natural_order
+from tether.data.tables.files import TableFile, natural_order, unit_of
 from tether.errors import TetherError, did_you_mean
 
 
@@ -64,6 +64,33 @@ def find_roles(
     for file in files[1:]:
         _same_columns(first, file, roles, many)
     return roles
+
+
+def compare_units(files: Sequence[TableFile], roles: Roles) -> list[str]:
+    """Refuse a column that has one unit in one file and another in another; what some files leave out is said."""
+    silent: list[list[str]] = [[] for _ in files]  # the columns of which a file does not name the unit, though another does
+    for column, role in roles.by_column.items():
+        units = [(unit_of(file.schema.field(column)) or "").strip() for file in files]
+        named = [place for place, unit in enumerate(units) if unit]
+        if role in ("episode", "terminated", "truncated") or not named:
+            continue
+        first = named[0]
+        for place, unit in enumerate(units):
+            if not unit:
+                silent[place].append(f"{column} ({units[first]})")
+            elif unit != units[first]:
+                raise TetherError(
+                    f"{files[place].name}: the unit of column {column!r} is {unit!r}, and in {files[first].name} it is "
+                    f"{units[first]!r}; units are not converted, so write the column in one of them, by one name, in every file"
+                )
+    said: dict[str, list[str]] = {}
+    for file, columns in zip(files, silent, strict=True):
+        if columns:
+            said.setdefault(", ".join(columns), []).append(file.name)
+    return [
+        f"{names[0]}{f' and {len(names) - 1} more' * (len(names) > 1)}: the unit is not named as in other files: {columns}"
+        for columns, names in said.items()
+    ]
 
 
 def _matching(file: TableFile, role: str, patterns: Sequence[str]) -> tuple[str, ...]:

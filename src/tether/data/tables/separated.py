@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from tether.data.tables.dialect import Dialect, fields, open_bytes, split_lines
+from tether.data.tables.dialect import BLOCK, Dialect, fields, is_comment, open_bytes, split_lines
+from tether.data.tables.quotes import join_quoted
 from tether.errors import TetherError
 
 if TYPE_CHECKING:
@@ -19,6 +21,8 @@ class Separated(NamedTuple):
     table: pyarrow.Table  # of text
     lines: np.ndarray | None = None  # (N,) of each row, its line in the file from 1, where that is not the row's number and one
     ragged: int = 0  # rows with too few or too many fields, which are empty now
+    comments: int = 0  # lines between rows
+    over_lines: tuple[int, ...] = ()  # of each quoted field that goes over several lines, the one it begins in
 
 
 def read_separated(path: Path, dialect: Dialect, columns: Sequence[str], empty_ragged: bool) -> Separated:
@@ -26,10 +30,12 @@ def read_separated(path: Path, dialect: Dialect, columns: Sequence[str], empty_r
     import pyarrow
 
     if dialect.plain:
-        try:
-            return Separated(_parsed(str(path), dialect, columns, skip=1))
-        except pyarrow.ArrowInvalid:
-            pass  # a row that does not fit: found below, with its line
+        packed = "gzip" if path.suffix.lower() == ".gz" else None  # pyarrow itself does not see it in capitals
+        with suppress(pyarrow.ArrowInvalid), pyarrow.input_stream(str(path), compression=packed) as stream:
+            table = _parsed(stream, dialect, columns, skip=1)
+            if table.num_rows + 1 == _count_lines(path):
+                return Separated(table)
+        # A row that does not fit or that goes over several lines: found below, with its line.
     with open_bytes(path) as file:
         try:
             lines = split_lines(file.read().decode(dialect.encoding))
@@ -37,20 +43,32 @@ def read_separated(path: Path, dialect: Dialect, columns: Sequence[str], empty_r
             raise TetherError(
                 f"{path.name}: byte {error.start:,} is not {dialect.encoding}; say how it is encoded with --encoding"
             ) from error
-    comment = dialect.comment
-    kept = [
-        number
-        for number in range(dialect.first_row, len(lines))
-        if lines[number].strip() and not (comment and lines[number].lstrip().startswith(comment))
-    ]
+    filled = [number for number in range(dialect.first_row, len(lines)) if lines[number].strip()]
+    kept = [number for number in filled if not is_comment(lines[number], dialect.comment)]
+    comments = filled.index(kept[-1]) - filled.index(kept[0]) + 1 - len(kept) if kept else 0
     rows = [lines[number].replace(f'{dialect.delimiter} "', f'{dialect.delimiter}"') for number in kept]
-    try:
-        table, ragged = _of_lines(rows, dialect, columns), 0
-    except pyarrow.ArrowInvalid:
+    found, ragged = None, 0
+    over_lines: tuple[int, ...] = ()
+    with suppress(pyarrow.ArrowInvalid):
+        found = _of_lines(rows, dialect, columns)
+    if found is None or found.num_rows < len(rows):
+        rows, kept, over_lines = join_quoted(rows, kept, dialect, columns, path.name)
+    if found is None:
         rows, ragged = _straightened(rows, kept, dialect, path, empty_ragged)
-        table = _of_lines(rows, dialect, columns)
-    whole = table.num_rows == len(kept)  # not so where a quoted field goes over several lines
-    return Separated(table, np.asarray(kept) + 1 if whole else None, ragged)
+        found = _of_lines(rows, dialect, columns)
+    return Separated(found, np.asarray(kept) + 1, ragged, comments, over_lines)
+
+
+def _count_lines(path: Path) -> int:
+    """Those that are not empty: the header and one a row, unless a quoted field goes over several."""
+    count, after_end = 0, True
+    with open_bytes(path) as file:
+        while block := file.read(BLOCK):
+            letters = np.frombuffer(block, np.uint8)
+            ends = (letters == ord("\n")) | (letters == ord("\r"))
+            count += int(np.count_nonzero(ends[:-1] & ~ends[1:])) + int(after_end and not ends[0])
+            after_end = bool(ends[-1])
+    return count
 
 
 def _of_lines(rows: list[str], dialect: Dialect, columns: Sequence[str]) -> pyarrow.Table:
@@ -61,7 +79,7 @@ def _of_lines(rows: list[str], dialect: Dialect, columns: Sequence[str]) -> pyar
     return _parsed(pyarrow.BufferReader("\n".join(rows).encode()), dialect, columns, skip=0)
 
 
-def _parsed(source: str | pyarrow.BufferReader, dialect: Dialect, columns: Sequence[str], skip: int) -> pyarrow.Table:
+def _parsed(source: pyarrow.NativeFile, dialect: Dialect, columns: Sequence[str], skip: int) -> pyarrow.Table:
     import pyarrow
     from pyarrow import csv
 

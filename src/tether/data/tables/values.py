@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from tether.data.tables.dates import Times
+from tether.data.tables.dates import ORDERS, Times
 from tether.data.tables.marks import EMPTY, OTHER, parse_numbers
 from tether.data.tables.places import Where
 from tether.errors import TetherError
@@ -62,8 +63,7 @@ def _within(found: Values, where: Where) -> Values:
 def _numbers_in_text(column: pyarrow.ChunkedArray, where: Where, decimal: str, tell: Tell) -> Values:
     found = parse_numbers(column, decimal)
     if found.strange is None:
-        if found.grouped is not None:
-            tell(f"{where.column}: marks of thousands are taken out, as of {found.grouped!r}")
+        _tell_grouped(found.grouped, where, tell)
         return Values(found.values, found.missing)
     text, missing = labels(column, where)
     words, places = np.unique(text, return_inverse=True)
@@ -77,6 +77,11 @@ def _numbers_in_text(column: pyarrow.ChunkedArray, where: Where, decimal: str, t
     other = parse_numbers(column.slice(found.strange, 1), OTHER[decimal]).strange is None
     hint = f"; if {OTHER[decimal]!r} is its decimal mark, say --decimal {OTHER[decimal]!r}" if other else ""
     raise TetherError(f"{where} is {value!r} in {where.at(found.strange)}, expected a number{hint}")
+
+
+def _tell_grouped(example: str | None, where: Where, tell: Tell) -> None:
+    if example is not None:
+        tell(f"{where.column}: marks of thousands are taken out, as of {example!r}")
 
 
 def flags(column: pyarrow.ChunkedArray, where: Where, decimal: str = ".") -> Values:
@@ -162,26 +167,70 @@ def labels(column: pyarrow.ChunkedArray, where: Where) -> Values:
     return Values(names, names == "")  # an empty field of a CSV is empty text
 
 
-def times(column: pyarrow.ChunkedArray, where: Where, decimal: str = ".") -> Times | None:
-    """In seconds, or numbers in a unit of their own. None: text that is no number, which is settled over all files."""
+def episode_ids(column: pyarrow.ChunkedArray, where: Where) -> Values:
+    """As text; words for nothing are missing, as in columns of numbers: rows of no run are not a run of that name."""
+    found = labels(column, where)
+    words, places = np.unique(found.values, return_inverse=True)
+    return Values(found.values, found.missing | np.array([word.lower() in EMPTY for word in words.tolist()])[places])
+
+
+def times(
+    column: pyarrow.ChunkedArray,
+    where: Where,
+    decimal: str = ".",
+    time_format: str | None = None,
+    tell: Tell = lambda text: None,
+) -> Times | None:
+    """In seconds, or numbers in a unit of their own. None: dates in text or in digits, which are settled over all files."""
     import pyarrow
     from pyarrow import types
 
+    dated = time_format is not None and time_format not in ORDERS
     if is_text(column):
         found = parse_numbers(column, decimal)
-        return None if found.strange is not None else Times(found.values, found.missing, None)
+        if dated or found.strange is not None:
+            return None
+        if time_format is None or found.missing.all():
+            _tell_grouped(found.grouped, where, tell)
+            return Times(found.values, found.missing, None)
+    elif dated and types.is_integer(column.type):
+        return None
+    if time_format is not None:
+        kind = "numbers" if is_text(column) else f"type {column.type}"
+        raise TetherError(
+            f"{where} has {kind}{_first(column)}, and --time-format {time_format} is for dates in text; leave it out, or give a "
+            "pattern such as %Y%m%d%H%M%S for dates in digits"
+        )
     if not types.is_temporal(column.type) or types.is_interval(column.type):
         return Times(*numbers(column, where), None)
     if types.is_duration(column.type):
-        column, kind = column.cast(pyarrow.duration("ns")), "span"
+        wanted, kind = pyarrow.duration("ns"), "span"
     elif types.is_timestamp(column.type) or types.is_date(column.type):
         zone = getattr(column.type, "tz", None)
-        column, kind = column.cast(pyarrow.timestamp("ns", zone)), "moment" if zone else "clock"
+        wanted, kind = pyarrow.timestamp("ns", zone), "moment" if zone else "clock"
     else:
-        column, kind = column.cast(pyarrow.time64("ns")), "of day"
+        wanted, kind = pyarrow.time64("ns"), "of day"
+    if not _fits(column, wanted):
+        row = bisect_left(range(len(column)), True, key=lambda row: not _fits(column.slice(0, row + 1), wanted))
+        value = column.slice(row, 1).cast(pyarrow.string())[0]
+        raise TetherError(
+            f"{where} is {str(value)!r} in {where.at(row)}, which is no time that is read: dates are from 1678 to 2261; is it a "
+            "mark for one that is missing? Leave such an entry empty"
+        )
+    column = column.cast(wanted)
     missing = column.is_null().to_numpy()
     counts = column.cast(pyarrow.int64()).fill_null(0).to_numpy()
     return Times(counts.astype(np.float64) / 1e9, missing, kind)
+
+
+def _fits(column: pyarrow.ChunkedArray, wanted: pyarrow.DataType) -> bool:
+    import pyarrow
+
+    try:
+        column.cast(wanted)
+    except pyarrow.ArrowInvalid:
+        return False
+    return True
 
 
 def _first(column: pyarrow.ChunkedArray) -> str:
