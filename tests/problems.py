@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+import tether
 from tether.bonuses import ANCHOR, GRADIENT, LOG_PROBABILITY, SAMPLES, VALUE, Anchor, BonusTraits, FrozenBonus
 from tether.data.columns import with_columns
 from tether.data.dataset import Dataset
@@ -257,3 +258,17 @@ def go_on(
     for epoch in learn(agent, state, Rows(rows_for(agent, rows)), run_keys(seed)[1], **ends, given=given, compiled=agent_epoch):  # noqa: B007
         pass
     return epoch.state, epoch.metrics
+
+
+def named_log(seed: int = 0, columns: tuple[str, ...] = ("heat", "speed")) -> Dataset:
+    """Twenty episodes of three rows."""
+    import pandas as pd
+
+    random = np.random.default_rng(seed)
+    return tether.dataset(
+        observations=pd.DataFrame(random.normal(size=(60, 2)), columns=list(columns)),
+        actions=random.uniform(-1, 1, size=60),
+        rewards=random.normal(size=60),
+        terminated=np.zeros(60, bool),
+        episode_ends=range(3, 63, 3),
+    )

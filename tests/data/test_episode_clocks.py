@@ -6,14 +6,11 @@ from datetime import datetime
 from pathlib import Path
 
 import pytest
+from small_tables import read, refused
 
-from tether.data.tables.dialect import CsvOptions
-from tether.data.tables.importing import Imported, ImportOptions, import_tables
-from tether.errors import TetherError
+from tether.data.tables.importing import Imported
 
 pyarrow = pytest.importorskip("pyarrow", reason="needs the extra tables")
-
-COLUMNS = {"observation": ("x",), "action": ("u",), "reward": "r", "terminated": "none"}
 
 
 def write(folder: Path, text: str, name: str = "log.csv") -> Path:
@@ -26,17 +23,6 @@ def write_parquet(folder: Path, name: str = "log.parquet", **columns) -> Path:
 
     pyarrow.parquet.write_table(pyarrow.table(columns), folder / name)
     return folder / name
-
-
-def read(*paths: Path, **options) -> Imported:
-    written = CsvOptions(decimal=options.pop("decimal", None))
-    return import_tables(paths, ImportOptions(**(COLUMNS | options), written=written))
-
-
-def refused(*paths: Path, **options) -> str:
-    with pytest.raises(TetherError) as caught:
-        read(*paths, **options)
-    return str(caught.value)
 
 
 def episodes(imported: Imported) -> list[list[float]]:

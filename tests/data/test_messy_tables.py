@@ -7,31 +7,18 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from small_tables import read, refused
 
 from tether.data import locate
-from tether.data.tables.dialect import CsvOptions
-from tether.data.tables.importing import Imported, ImportOptions, import_tables
+from tether.data.tables.importing import Imported
 from tether.errors import TetherError
 
 pytest.importorskip("pyarrow", reason="needs the extra tables")
-
-COLUMNS = {"observation": ("x",), "action": ("u",), "reward": "r", "terminated": "none"}
 
 
 def write(folder: Path, text: str, encoding: str = "utf-8", name: str = "log.csv") -> Path:
     (folder / name).write_bytes(text.encode(encoding))
     return folder / name
-
-
-def read(*paths: Path, **options) -> Imported:
-    written = {name: options.pop(name) for name in CsvOptions.__dataclass_fields__ if name in options}
-    return import_tables(paths, ImportOptions(**(COLUMNS | options), written=CsvOptions(**written)))
-
-
-def refused(*paths: Path, **options) -> str:
-    with pytest.raises(TetherError) as caught:
-        read(*paths, **options)
-    return str(caught.value)
 
 
 def rewards(imported: Imported) -> list[float]:

@@ -2,26 +2,12 @@
 
 from __future__ import annotations
 
-import numpy as np
-import pandas as pd
 import pytest
+from problems import named_log as log
 
-import tether
 from tether.data.provenance import ancestors, check_columns, imported_columns
 from tether.data.transforms import concatenate, filter_by_return, split_episodes, subsample
 from tether.errors import TetherError
-
-
-def log(seed: int = 0, columns: tuple[str, ...] = ("heat", "speed")) -> tether.Dataset:
-    """Twenty episodes of three rows."""
-    random = np.random.default_rng(seed)
-    return tether.dataset(
-        observations=pd.DataFrame(random.normal(size=(60, 2)), columns=list(columns)),
-        actions=random.uniform(-1, 1, size=60),
-        rewards=random.normal(size=60),
-        terminated=np.zeros(60, bool),
-        episode_ends=range(3, 63, 3),
-    )
 
 
 def test_ancestors_go_back_to_the_first():
