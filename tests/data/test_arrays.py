@@ -55,6 +55,18 @@ def test_bounds_choices_and_the_environment():
     assert make(env_id="Pendulum-v1").spec.action_high == (2.0,)
 
 
+@pytest.mark.parametrize("largest", [np.inf, np.finfo(np.float32).max, 1e300])
+def test_infinite_bounds_are_none(largest: float):
+    made = make(action_low=-largest, action_high=largest)
+    assert (made.spec.action_low, made.spec.action_high, made.notes.action_bounds) == ((-1.0,), (1.0,), "assumed")
+
+
+def test_bounds_of_another_length_are_refused():
+    for bounds in ((-1, [1, 2]), ("low", "high")):
+        with pytest.raises(TetherError, match=r"action_low is .* each takes 1 numbers, or one for all"):
+            make(action_low=bounds[0], action_high=bounds[1])
+
+
 def test_a_dataframe_names_its_columns_and_a_file_keeps_them(tmp_path: Path):
     made = make(observations=pd.DataFrame(GIVEN["observations"], columns=["heat", "speed"]))
     tether.save_dataset(made, tmp_path / "made.hdf5")

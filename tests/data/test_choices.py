@@ -51,6 +51,15 @@ def test_the_environment_says_how_many_there_are(write_hdf5):
     assert dataset.spec == discrete_spec(2, 2)
 
 
+def test_choices_stored_as_floats_are_choices_where_the_environment_has_them(write_hdf5):
+    actions = np.array([[0.0], [1.0], [1.0], [0.0]])
+    dataset = read_d4rl(write_hdf5(actions=actions, env_id="CartPole-v1"))
+    assert dataset.spec == discrete_spec(2, 2)
+    np.testing.assert_array_equal(dataset.transitions.action, np.eye(2)[[0, 1, 1, 0]])
+    with pytest.raises(TetherError, match=r"actions is 0\.5 in row 0, expected a whole number from 0 to 1"):
+        read_d4rl(write_hdf5("half.hdf5", actions=actions + 0.5, env_id="CartPole-v1"))
+
+
 def test_whole_numbers_of_a_continuous_environment_are_continuous(write_hdf5):
     dataset = read_d4rl(write_hdf5(actions=np.array([[0], [1], [-3], [3]]), env_id="InvertedPendulum-v5"))
     assert dataset.spec == Spec(2, (-3.0,), (3.0,))

@@ -145,6 +145,15 @@ def test_bounds_of_an_unknown_environment_are_assumed(write_hdf5):
     assert (dataset.spec.action_low, dataset.spec.action_high, dataset.notes.action_bounds) == ((-1.0,), (1.0,), "assumed")
 
 
+def test_recorded_bounds_that_are_infinite_are_none(write_hdf5):
+    path = write_hdf5(env_id="Unknown-v0")
+    for largest in (np.inf, np.finfo(np.float32).max):
+        with h5py.File(path, "a") as file:
+            file.attrs["action_low"], file.attrs["action_high"] = [-largest], [largest]
+        dataset = read_d4rl(path)
+        assert (dataset.spec.action_low, dataset.notes.action_bounds) == ((-1.0,), "assumed")
+
+
 def test_bounds_of_an_unknown_environment_with_larger_actions_are_measured(write_hdf5):
     dataset = read_d4rl(write_hdf5(actions=[[-4.0, 5.0], [0.0, 5.0], [6.0, 5.0], [0.0, 5.0]]))
     # The range -4 to 6 is widened by 1 % of 10 on each side; a constant action gets a range of its own.

@@ -333,6 +333,9 @@ def test_the_command(served, folder, capsys):
     assert main(["data", "download", NAME, "--url", served.url]) == 0
     assert "is there already; left as it is" in capsys.readouterr().out
     assert len(served.asked) == 1
+    assert main(["data", "download", NAME, "--sha256", sha256.upper()]) == 0
+    assert main(["data", "download", NAME, "--sha256", "0" * 64]) == 2
+    assert f"is there already, and its sha256 is {sha256}, not {'0' * 64}" in capsys.readouterr().err
     assert main(["data", "download", NAME, "--url", served.url, "--overwrite"]) == 0
     assert len(served.asked) == 2
     assert main(["data", "download", "hoper-medium-v0"]) == 2

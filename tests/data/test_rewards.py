@@ -95,3 +95,31 @@ def test_what_is_said():
         "every reward of made is -1; there is nothing to learn from them; but episodes end, and reward_scaling=auto keeps zero "
         "and signs, and so the order"
     )
+
+
+def test_a_range_of_returns_that_is_rounding_is_none():
+    """Ten episodes that add up to 1 but for the last digit of a float32: dividing by a thousandth of that would be 1e10."""
+    data = _dataset([2] * 10)
+    returns = 1.0 + 6e-8 * (np.arange(10) % 2)
+    assert normalise_rewards(replace(data, episode_returns=returns), "returns")[1].scaling == "divide"
+    wide = replace(data, episode_returns=1.0 + 1e-3 * np.arange(10))
+    assert normalise_rewards(wide, "returns")[1].unit == pytest.approx(9e-6)
+
+
+@pytest.mark.parametrize("scaling", ["divide", "range"])
+def test_one_reward_that_leaves_nothing_of_the_others_is_told(scaling: str):
+    reward = np.tile([0.0, -1.0, -1.1], 700)
+    reward[1_234] = -1e9
+    data = _dataset([2_100], reward.tolist())
+    told = scaling_warning(data, normalise_rewards(data, scaling)[1], None, "reward_scaling")
+    assert told is not None
+    assert told.startswith(
+        "1 of 2,100 rewards are more than 100 times as large as nearly all others (1.1 at most), such as -1e+09 in row 1,234"
+    )
+    assert scaling_warning(data, normalise_rewards(data, "none")[1], None, "reward_scaling") is None
+
+
+def test_a_rare_success_is_no_such_reward():
+    for reward in ([0.0] * 1_999 + [1.0], ([-1.0] * 499 + [100.0]) * 4, [-1.0] * 2_000):
+        data = _dataset([2_000], reward)
+        assert scaling_warning(data, normalise_rewards(data, "divide")[1], None, "reward_scaling") is None

@@ -271,3 +271,31 @@ def test_bounds_that_agree_stay_though_the_environment_has_others():
 def test_what_does_not_join(parts, message):
     with pytest.raises(TetherError, match=message):
         concatenate(parts)
+
+
+@pytest.mark.parametrize("lengths", [[100, 20_000], [50] * 40 + [20_000], [300] * 10 + [9_000]])
+def test_an_episode_that_is_most_of_the_log_is_never_held_out(lengths: list[int]):
+    dataset = _dataset(lengths)
+    for seed in range(20):
+        kept, held_out = split_episodes(dataset, 0.05, seed)
+        assert kept.size + held_out.size == dataset.size
+        assert 0 < held_out.size <= 0.525 * dataset.size
+        assert max(kept.episode_ends - kept.episode_starts) == max(lengths)
+
+
+def test_of_two_equal_episodes_one_is_held_out():
+    kept, held_out = split_episodes(_dataset([10, 10]), 0.05, 0)
+    assert (kept.size, held_out.size) == (10, 10)
+
+
+def test_the_draw_of_episodes_of_like_lengths_is_as_ever():
+    """By hand for seed 0: numpy's permutation of four is 2, 0, 1, 3; 30 of 100 rows take the first of 25 and the second."""
+    assert np.random.default_rng(0).permutation(4).tolist() == [2, 0, 1, 3]
+    _, held_out = split_episodes(_dataset([25, 25, 25, 25]), 0.3, 0)
+    assert np.unique(held_out.transitions.observation[:, 0]).tolist() == [0.0, 2.0]
+
+
+def test_a_negative_seed_is_refused():
+    for draw in (lambda d: split_episodes(d, 0.5, -1), lambda d: subsample(d, episodes=1, seed=-1)):
+        with pytest.raises(TetherError, match="seed is -1; it takes a whole number from 0 on"):
+            draw(_dataset([2, 2]))

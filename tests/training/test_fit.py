@@ -157,8 +157,15 @@ def test_other_data_makes_another_fit(bonus: CVAE, dataset: Dataset):
         replace(dataset, spec=replace(spec, action_high=(2.0,))),
         split_episodes(dataset, 0.5, seed=0)[0],
     ]
+    rows = dataset.transitions
+    others += [  # changed in a notebook: what the file was is not what they are
+        replace(dataset, transitions=rows._replace(observation=rows.observation * 2)),
+        replace(dataset, transitions=rows._replace(action=np.clip(rows.action, -0.5, 0.5))),
+        replace(dataset, transitions=rows._replace(next_observation=rows.next_observation + 1)),
+        replace(dataset, episode_returns=dataset.episode_returns[::-1] + 1),
+    ]
     names = {fit_name(bonus, data) for data in (dataset, *others)}
-    assert len(names) == 4
+    assert len(names) == 8
 
 
 def test_a_name_depends_on_nothing_else(bonus: CVAE, dataset: Dataset):

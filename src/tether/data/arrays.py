@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from tether.data.bounds import are_bounds
 from tether.data.choices import MOST_CHOICES, one_hot
 from tether.data.dataset import Dataset
 from tether.data.files.attributes import is_plain_env_id
@@ -37,7 +38,8 @@ def dataset(
     past the last row of each episode. A terminated row always ends one. Without `next_observations` the next row of the episode
     is taken, and the last row of an episode that did not terminate is dropped. `choices` is how many actions there are where they
     are whole numbers to choose from. Where `observations` is a DataFrame, the policy will know its columns. Bounds of actions
-    that are not given are the environment's; without one [-1, 1], or measured where actions leave that.
+    that are not given, or infinite, are the environment's; without one [-1, 1], or measured where actions leave that. Without
+    `episode_ends` an episode also ends where `next_observations` is not the observation of the next row.
     """
     if env_id is not None and not is_plain_env_id(env_id):
         raise TetherError(f"env_id is {env_id!r}, expected the id of an environment such as Hopper-v4")
@@ -86,10 +88,15 @@ def _actions(actions: Any, choices: int | None, low: Any, high: Any) -> tuple[np
         raise TetherError("give both action_low and action_high, or neither")
     if low is None:
         return acted, None
-    bounds = [np.broadcast_to(np.asarray(bound, np.float32), (acted.shape[1],)).copy() for bound in (low, high)]
+    try:
+        with np.errstate(over="ignore"):  # beyond float32 is infinite
+            bounds = [np.broadcast_to(np.asarray(bound, np.float32), (acted.shape[1],)).copy() for bound in (low, high)]
+    except (TypeError, ValueError) as error:
+        size = acted.shape[1]
+        raise TetherError(f"action_low is {low}, action_high {high}; each takes {size} numbers, or one for all") from error
     if not (bounds[0] < bounds[1]).all():
         raise TetherError(f"action_low is {low}, action_high {high}; each must be below the other")
-    return acted, (bounds[0], bounds[1])
+    return acted, (bounds[0], bounds[1]) if are_bounds(*bounds) else None
 
 
 def _numbers(given: Any, what: str) -> np.ndarray:

@@ -33,6 +33,13 @@ def action_bounds(actions: np.ndarray, env_id: str | None) -> tuple[np.ndarray, 
     return *measured_bounds(actions), "measured"
 
 
+def are_bounds(low: np.ndarray, high: np.ndarray) -> bool:
+    """Whether a policy can use them: in float32 each below the other, and neither infinite nor the largest float there is."""
+    with np.errstate(all="ignore"):
+        low, high = np.asarray(low, np.float32), np.asarray(high, np.float32)
+        return bool(np.isfinite([low, high, high - low]).all() and (low < high).all())
+
+
 def measured_bounds(actions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The range of each dimension, a little widened."""
     low, high = actions.min(axis=0), actions.max(axis=0)
@@ -47,7 +54,7 @@ def _registered_bounds(env_id: str | None) -> tuple[np.ndarray, np.ndarray] | No
     if spec is None or spec.discrete:
         return None
     low, high = np.asarray(spec.action_low, np.float32), np.asarray(spec.action_high, np.float32)
-    return (low, high) if np.isfinite(low).all() and np.isfinite(high).all() else None
+    return (low, high) if are_bounds(low, high) else None
 
 
 def registered_spec(env_id: str | None) -> Spec | None:

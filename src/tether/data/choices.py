@@ -26,9 +26,11 @@ def number_of_choices(attributes: dict[str, Any], column: h5py.Dataset, env_id: 
     single = len(column.shape) == 1 or column.shape[1:] == (1,)
     number = _declared(attributes, path)
     if number is None:
-        if column.dtype.kind not in "iub" or not single:
+        if not single:
             return None
         known = registered_spec(env_id)
+        if column.dtype.kind not in "iub":  # whole numbers may be stored as floats, where the environment has choices
+            return known.action_size if known is not None and known.discrete else None
         if known is None:
             raise TetherError(
                 f"{path.name}: actions are whole numbers ({column.dtype}), and nothing says how many there are to choose from; "

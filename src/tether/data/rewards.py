@@ -12,6 +12,8 @@ from tether.ranks import rank_correlation
 
 REWARD_SCALINGS = ("auto", "range", "divide", "returns", "none")
 RETURN_RANGE = 1_000.0  # IQL's
+ROUNDING = 1e-5  # of the largest return: a smaller range of returns is that of sums of float32, and `divide` takes its place
+FAR, FEW = 100.0, 1e-3  # times the size of nearly all rewards, and the share of rows: such rewards leave nothing of the others
 ORDER_LOST = 0.9  # a rank correlation below this is warned of; the paper's own tasks have 0.94 (hopper-random) and more
 
 
@@ -60,7 +62,7 @@ def normalise_rewards(dataset: Dataset, scaling: str = "auto") -> tuple[Dataset,
     keep_zero = (safe if scaling == "auto" else scaling) != "range"
     unit = 1.0 if scaling == "none" else None
     spread = float(np.ptp(dataset.episode_returns))
-    if scaling == "returns" and spread > 0.0:
+    if scaling == "returns" and spread > ROUNDING * float(np.abs(dataset.episode_returns).max()):
         unit = spread / RETURN_RANGE
     scale = RewardScale(low=float(reward.min()), high=float(reward.max()), keep_zero=keep_zero, unit=unit)
     return replace(dataset, transitions=dataset.transitions._replace(reward=scale.apply(reward))), scale
@@ -125,10 +127,27 @@ def scaling_warning(dataset: Dataset, scale: RewardScale, order: float | None, s
     if scale.is_constant:
         mended = f"; but episodes end, and {instead}" if scale.low != 0.0 and terminates(dataset) else ""
         return f"every reward of {dataset.name} is {scale.low:g}; there is nothing to learn from them{mended}"
+    if beyond := _far_beyond(np.asarray(dataset.transitions.reward)):
+        return beyond if scale.scaling in ("range", "divide") else None
     if scale.keep_zero or order is None or order >= ORDER_LOST:
         return None
     done = "turns the order of episodes round" if order < 0.0 else "changes the order of episodes"
     return (
         f"mapping the rewards of {dataset.name} to [0, 1] {done} (rank correlation {order:.2f}): it adds the same to every step, "
         f"so an episode that ends soon loses by it; {instead}"
+    )
+
+
+def _far_beyond(reward: np.ndarray) -> str | None:
+    """Of a few rewards that are many times as large as all others, which come out near zero by a scale made for these."""
+    sizes = np.abs(reward)
+    usual = float(np.quantile(sizes[sizes > 0.0], 1.0 - FEW)) if (sizes > 0.0).any() else 0.0
+    far = sizes > FAR * usual
+    if not far.any():
+        return None
+    row = int(np.argmax(sizes))
+    return (
+        f"{int(far.sum()):,} of {len(reward):,} rewards are more than {FAR:g} times as large as nearly all others ({usual:.4g} "
+        f"at most), such as {reward[row]:.4g} in row {row:,} (counted from 0): scaled by it, the others come to nothing. If it is "
+        "a fault of the log, leave that row out"
     )

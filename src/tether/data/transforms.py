@@ -21,11 +21,13 @@ from tether.types import Batch, Spec
 def split_episodes(dataset: Dataset, held_out_share: float, seed: int) -> tuple[Dataset, Dataset]:
     """The dataset as (kept, held out), cut between episodes, which stay in their order.
 
-    Episodes are drawn at random until they hold at least `held_out_share` of the rows; one always stays on each side.
+    Episodes are drawn at random until they hold at least `held_out_share` of the rows; one always stays on each side, and one
+    that would take far more than the share is passed over.
     A single episode is cut in two by rows, the tail being held out: rows beside the cut resemble each other, so a held-out
     measure is a little optimistic there. Both halves then carry the return of the whole episode.
     """
     check_share("held_out_share", held_out_share)
+    _check_seed(seed)
     if dataset.size < 2:
         raise TetherError(f"{dataset.name}: one transition cannot be split")
     if len(dataset.episode_ends) == 1:
@@ -114,6 +116,7 @@ def concatenate(datasets: Sequence[Dataset], env_id: str | None = None) -> Datas
     spec = _joint_bounds(datasets, whole.action, env_id or first.env_id)
     low, high = np.array(spec.action_low, np.float32), np.array(spec.action_high, np.float32)
     clipped = int(((whole.action < low) | (whole.action > high)).sum())
+    arguments: dict[str, Any] = {} if env_id is None else {"env_id": env_id}
     offsets = np.cumsum([0, *(dataset.size for dataset in datasets)])
     digests = "".join(dataset.sha256 for dataset in datasets)
     return Dataset(
@@ -126,7 +129,7 @@ def concatenate(datasets: Sequence[Dataset], env_id: str | None = None) -> Datas
         env_id=env_id or first.env_id,
         sha256=hashlib.sha256(f"{env_id} {digests}".encode()).hexdigest(),
         notes=LoadNotes(rows_read=len(whole.reward), action_entries_clipped=clipped),
-        provenance=derivation("concat", {} if env_id is None else {"env_id": env_id}, datasets),
+        provenance=derivation("concat", arguments | ({"action_entries_clipped": clipped} if clipped else {}), datasets),
     )
 
 
@@ -159,18 +162,31 @@ def check_share(name: str, share: float) -> None:
         raise TetherError(f"{name} is {share}, expected more than 0 and less than 1")
 
 
+def _check_seed(seed: int) -> None:
+    if seed < 0:
+        raise TetherError(f"seed is {seed}; it takes a whole number from 0 on")
+
+
 def _generator(seed: int, operation: str) -> np.random.Generator:
     """One of its own for each operation: with one for all, a subsample by the same seed is what a split holds out."""
+    _check_seed(seed)
     return np.random.default_rng([seed, *operation.encode()])
 
 
 def _draw_episodes(dataset: Dataset, share: float, random: np.random.Generator) -> np.ndarray:
-    """(E,) bool: episodes at random until they hold at least `share` of the rows. One is always drawn, and one left."""
+    """(E,) bool: episodes at random until they hold at least `share` of the rows. One is always drawn, and one left.
+
+    One so long that with it far more than that would be drawn is passed over: more than half of what the share leaves.
+    """
     lengths = dataset.episode_ends - dataset.episode_starts
-    order = random.permutation(len(lengths))
-    enough = int(np.searchsorted(np.cumsum(lengths[order]), share * dataset.size)) + 1
-    drawn = np.zeros(len(lengths), dtype=bool)
-    drawn[order[: max(min(enough, len(lengths) - 1), 1)]] = True
+    drawn, rows, most = np.zeros(len(lengths), dtype=bool), 0, (share + 0.5 * (1.0 - share)) * dataset.size
+    for episode in random.permutation(len(lengths)):
+        if rows >= share * dataset.size or drawn.sum() == len(lengths) - 1:
+            break
+        if rows + lengths[episode] <= most:
+            drawn[episode], rows = True, rows + int(lengths[episode])
+    if not drawn.any():  # each is that long
+        drawn[np.argmin(lengths)] = True
     return drawn
 
 

@@ -6,6 +6,7 @@ import hashlib
 import json
 import math
 import time
+import zlib
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import asdict, dataclass, field, replace
@@ -34,7 +35,7 @@ from tether.types import Batch, Key, Problem, Spec, spec_to_json
 
 EPOCH_STEPS = 1_000
 FEW_EPOCHS = 5  # a fit of fewer is cut into ten, so that it can be seen whether it still got better at its end
-FORMAT = 3  # of what is kept of a fit, and of how all are made; an older one is made anew
+FORMAT = 4  # of what is kept of a fit, and of how all are made; an older one is made anew
 SHORT_FIT_GAIN = 0.05  # a fit whose held-out bonus still fell by this share over its last fifth was cut short
 BLIND = 0.6  # AUROC against uniform actions; chance is 0.5, and the worst bonus of docs/bonuses.md that holds an agent has 0.86
 PIECE = 4_096
@@ -203,10 +204,21 @@ def cache_folder() -> Path:
 def fit_name(bonus: Bonus, dataset: Dataset) -> str:
     """Names a fit by all that decides it: the bonus, its settings and code, the data and its bounds, the format of the file."""
     named = to_named(bonus, BONUSES)
-    facts = [named, code_version(type(bonus)), dataset.sha256, dataset.size, spec_to_json(dataset.spec), FORMAT]
+    data = [dataset.sha256, dataset.size, _content(dataset), spec_to_json(dataset.spec)]
+    facts = [named, code_version(type(bonus)), *data, FORMAT]
     if is_sampled(dataset.transitions):
         facts.append("begun with a sample of the rows")
     return f"{named['name']}-{hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:24]}"
+
+
+def _content(dataset: Dataset) -> int:
+    """A checksum of what fits are made of. Arrays may have been changed since the file with that hash was read."""
+    rows, found = dataset.transitions, 0
+    some = np.unique(np.linspace(0, dataset.size - 1, 4_096).astype(int)) if is_sampled(rows) else slice(None)
+    columns = [column[some] for column in (rows.observation, rows.action, rows.next_observation)]
+    for column in (*columns, dataset.episode_returns, dataset.episode_ends):
+        found = zlib.crc32(np.ascontiguousarray(column), found)
+    return found
 
 
 def bonus_of_rows(bonus: Bonus, state: Any, observation: np.ndarray, action: np.ndarray, key: Key) -> np.ndarray:

@@ -110,6 +110,23 @@ def say_scaling(config: RunConfig, raw: Dataset, scale: RewardScale, say: Say) -
     warn(scaling_warning(raw, scale, order, "training.reward_scaling"), say)
 
 
+def say_episodes(raw: Dataset, say: Say) -> None:
+    """Where episodes end, if the data does not say it, and what was changed of actions."""
+    if raw.notes.episode_ends == "inferred":
+        lengths = raw.episode_ends - raw.episode_starts
+        say(
+            f"{raw.name} does not say where episodes end (timeouts); found are {len(lengths):,} of {int(lengths.min()):,} to "
+            f"{int(lengths.max()):,} rows"
+        )
+        if np.median(lengths) <= 1 and len(lengths) > 1:
+            say(
+                "warning: most of these episodes have one row: next_observations is hardly ever the next row's observation. "
+                "Returns, best episodes and next actions mean nothing then; say where episodes end, in a column timeouts"
+            )
+    if raw.notes.action_entries_clipped:
+        say(f"{raw.notes.action_entries_clipped:,} action entries of {raw.name} were outside the bounds and are clipped to them")
+
+
 def say_warm_up(config: RunConfig, say: Say) -> None:
     """Where a run is over before its policy begins to follow Q."""
     warm_up, steps = getattr(config.agent, "warm_up_steps", 0), config.training.steps

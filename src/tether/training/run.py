@@ -27,6 +27,7 @@ from tether.training.preparing import (
     fit_shown,
     lesson_of,
     open_dataset,
+    say_episodes,
     say_scaling,
     say_warm_up,
 )
@@ -70,6 +71,7 @@ def run(
         write_config(folder, config, data.sha256)
         if on_start is not None:
             on_start()
+        say_episodes(raw, say)
         say_scaling(config, raw, checked.reward_scale, say)
         say_warm_up(config, say)
         kept = None if beginning is None else beginning.bonus

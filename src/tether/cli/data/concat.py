@@ -25,4 +25,8 @@ def concat(sources: tuple[str, ...], /, out: Path, env_id: str | None = None, ov
     from tether.data.transforms import concatenate
 
     check_outputs([out], overwrite)
-    write_datasets({out: concatenate([load_dataset(source) for source in sources], env_id)})
+    joined = concatenate([load_dataset(source) for source in sources], env_id)
+    if clipped := joined.notes.action_entries_clipped:
+        low, high = joined.spec.action_low, joined.spec.action_high
+        print(f"{clipped:,} of {joined.transitions.action.size:,} action entries were outside {low} to {high} and are clipped")
+    write_datasets({out: joined})

@@ -31,6 +31,7 @@ def download(name: str, /, url: str | None = None, sha256: str | None = None, ov
     """
     import sys
 
+    from tether.data.files.d4rl import sha256_of
     from tether.data.named.catalogue import find_known, nearest
     from tether.data.named.download import download as fetch
     from tether.errors import TetherError
@@ -39,6 +40,10 @@ def download(name: str, /, url: str | None = None, sha256: str | None = None, ov
     if known is None:
         raise TetherError(f"D4RL has no dataset {name!r} of the paper's tasks{nearest(name)}")
     if known.path.exists() and not overwrite:
+        if sha256 is not None and (found := sha256_of(known.path)) != sha256.lower():
+            raise TetherError(
+                f"{known.path} is there already, and its sha256 is {found}, not {sha256}; --overwrite fetches it anew"
+            )
         print(f"{known.path} is there already; left as it is (--overwrite fetches it anew)")
         return
     try:

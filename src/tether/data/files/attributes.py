@@ -11,6 +11,7 @@ from typing import Any
 import h5py
 import numpy as np
 
+from tether.data.bounds import are_bounds
 from tether.errors import TetherError
 
 # Attributes with a meaning of their own; all others tell where a file is from.
@@ -59,12 +60,12 @@ def bounds_of(attributes: dict[str, Any], size: int, path: Path) -> tuple[np.nda
     values = [attributes.get(name) for name in ("action_low", "action_high")]
     try:
         low, high = (np.asarray(value, dtype=np.float64) for value in values)
-        sound = low.shape == high.shape == (size,) and bool(np.isfinite([low, high]).all() and (low < high).all())
+        sound = low.shape == high.shape == (size,) and bool((low < high).all())
     except (ValueError, TypeError):
         sound = False
     if not sound:
         raise TetherError(f"{path.name}: attributes action_low and action_high are no bounds of {size} numbers with low < high")
-    return low, high
+    return (low, high) if are_bounds(low, high) else None  # infinite, or the largest float: the action has none
 
 
 def provenance_of(attributes: dict[str, Any]) -> dict[str, Any]:

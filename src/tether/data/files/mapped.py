@@ -28,6 +28,7 @@ from tether.data.files.hdf5 import Columns, as_flags, check_all_stored, find_cho
 from tether.data.files.limits import READING_COPIES, available_memory
 from tether.environments.tasks import find_task
 from tether.errors import TetherError
+from tether.locks import one_at_a_time
 from tether.types import Batch, Spec, discrete_spec, spec_from_json, spec_to_json
 
 FORMAT = 1
@@ -52,8 +53,9 @@ def map_d4rl(path: Path, on_rows: OnRows = lambda done, total: None, name: str |
     sha256 = d4rl.sha256_of(path)
     folder = storage.cache_root() / "columns" / f"{name}-{sha256[:24]}"
     if not (folder / "about.json").exists():
-        with storage.exclusive(folder):
+        with one_at_a_time(folder.with_suffix(".lock")):  # one that starts meanwhile waits, and reads
             if not (folder / "about.json").exists():
+                folder.mkdir(parents=True, exist_ok=True)
                 _write(path, name, folder, sha256, on_rows)
     return _open(folder)
 

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tether.data.bounds import are_bounds
 from tether.data.dataset import Dataset
 from tether.data.files.attributes import is_plain_env_id
 from tether.data.files.d4rl import assemble
@@ -135,8 +136,7 @@ def _action_bounds(space: Space, dataset_id: str) -> tuple[np.ndarray, np.ndarra
     if not np.issubdtype(space.dtype, np.floating):
         raise TetherError(f"{dataset_id}: actions are whole numbers ({space.dtype}); Tether learns vectors of floats, or choices")
     low, high = space.low.astype(np.float32), space.high.astype(np.float32)
-    usable = np.isfinite(low).all() and np.isfinite(high).all() and (low < high).all()
-    return (low, high) if usable else None
+    return (low, high) if are_bounds(low, high) else None
 
 
 def _columns(dataset: MinariDataset, space: Space) -> Columns:
