@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import _thread
+import sys
 import threading
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import gymnasium
+import numpy as np
 import pytest
 
 from tether.cli import main
+from tether.data import load_dataset
 
 RANDOM = ["collect", "InvertedPendulum-v5", "--level", "random", "--transitions", "60"]
 
@@ -23,6 +28,52 @@ def test_it_says_what_it_made_and_info_reads_it(tmp_path: Path, capsys: pytest.C
     shown = capsys.readouterr().out
     assert "InvertedPendulum-v5" in shown
     assert "bounds of the environment" in shown
+
+
+MODULE = """
+import gymnasium, numpy
+
+class Narrow(gymnasium.Env):
+    observation_space = gymnasium.spaces.Box(-1.0, 1.0, (1,))
+    action_space = gymnasium.spaces.Box(-0.1, 0.3, (1,))
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        return numpy.zeros(1, numpy.float32), {}
+
+    def step(self, action):
+        return numpy.zeros(1, numpy.float32), REWARD, False, False, {}
+
+gymnasium.register("Narrow-v0", Narrow, max_episode_steps=5)
+"""
+
+
+@pytest.fixture
+def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], str]]:
+    """An environment of a module in the current folder, which gives the reward."""
+
+    def made(reward: str) -> str:
+        (tmp_path / "narrow_module.py").write_text(MODULE.replace("REWARD", reward))
+        return "narrow_module:Narrow-v0"
+
+    monkeypatch.chdir(tmp_path)
+    yield made
+    sys.modules.pop("narrow_module", None)
+    gymnasium.registry.pop("Narrow-v0", None)
+
+
+def test_bounds_of_an_environment_of_one_s_own_are_in_the_file(own, tmp_path: Path):
+    assert main(["collect", own("1.0"), "--out", "narrow.hdf5", "--level", "random", "--transitions", "20"]) == 0
+    gymnasium.registry.pop("Narrow-v0")  # whoever reads the file need not have the module
+    dataset = load_dataset(tmp_path / "narrow.hdf5")
+    assert (dataset.spec.action_low, dataset.spec.action_high) == ((np.float32(-0.1),), (np.float32(0.3),))
+    assert dataset.notes.action_bounds == "recorded"
+
+
+def test_a_reward_that_is_no_number_is_not_written(own, capsys: pytest.CaptureFixture[str]):
+    assert main(["collect", own("float('nan')"), "--out", "narrow.hdf5", "--level", "random", "--transitions", "20"]) == 2
+    assert "Narrow-v0 gave a reward of nan in row 0 of what is recorded" in capsys.readouterr().err
+    assert not Path("narrow.hdf5").exists()
 
 
 def test_a_file_that_is_there_is_left_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]):

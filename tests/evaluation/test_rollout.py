@@ -48,6 +48,18 @@ def test_each_episode_stops_at_its_own_end(countdown):
     np.testing.assert_array_equal(results.returns, [1, 2, 3, 4, 4, 4])
 
 
+def test_a_reward_that_is_no_number_ends_it(countdown, monkeypatch):
+    whole = Countdown.step
+
+    def step(self: Countdown, action: np.ndarray):
+        observation, reward, *ended = whole(self, action)
+        return observation, np.nan if self.left == 2 else reward, *ended
+
+    monkeypatch.setattr(Countdown, "step", step)
+    with pytest.raises(TetherError, match=r"^tests/Countdown-v0 gave a reward of nan at step 0 of the episode from seed 2$"):
+        evaluate(lambda observations: np.ones((len(observations), 1)), SPEC, countdown, episodes=3, seed=0)
+
+
 def test_the_policy_sees_a_batch_of_fixed_size_once_per_step(countdown):
     seen = []
 

@@ -21,6 +21,7 @@ from tether.environments.vectors import environment_spec
 from tether.errors import TetherError
 from tether.progress import progress
 from tether.settings import to_plain
+from tether.types import Spec
 
 Level: TypeAlias = Literal["random", "medium", "medium-replay", "medium-expert", "mixed"]
 
@@ -100,7 +101,7 @@ def collect_dataset(recipe: Recipe, out: Path, work: Path, show_progress: bool =
             recording, sources = _FROM_TRAINING[recipe.level](recipe, training)
     finally:
         environment.close()
-    attributes = _provenance(recipe, recording, sources)
+    attributes = _provenance(recipe, recording, sources) | _bounds(recipe, spec)
     write_d4rl(out, recording.transitions, recording.truncated, spec, attributes, recipe.compact)
     return recording
 
@@ -180,6 +181,13 @@ def _record(
                 bar.update(recorder.size)
         bar.update(rows)
     return recorder.finish()
+
+
+def _bounds(recipe: Recipe, spec: Spec) -> dict[str, Any]:
+    """Those of the actions where a reader cannot find them: a file never names the module that registers an environment."""
+    if spec.discrete or recipe.online.env_id == bare_id(recipe.online.env_id):
+        return {}
+    return {"action_low": np.array(spec.action_low, np.float64), "action_high": np.array(spec.action_high, np.float64)}
 
 
 def _provenance(recipe: Recipe, recording: Recording, sources: list[Source]) -> dict[str, Any]:

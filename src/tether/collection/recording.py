@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeAlias
 
 import gymnasium
 import numpy as np
 
+from tether.errors import TetherError
+from tether.evaluation.rollout import name_of
 from tether.types import Batch, Spec
 
 Choose: TypeAlias = Callable[[np.ndarray], np.ndarray]  # observations (N, O) float32 -> actions (N, A)
@@ -58,6 +61,9 @@ class Recorder:
         action = np.asarray(action, dtype=np.float32)
         successor, reward, terminated, truncated, _ = self._environment.step(action)
         successor = successor.astype(np.float32)
+        if not (math.isfinite(float(reward)) and np.isfinite(successor).all()):
+            what = f"a reward of {reward}" if np.isfinite(successor).all() else "an observation that is not finite"
+            raise TetherError(f"{name_of(self._environment)} gave {what} in row {self.size} of what is recorded")
         for column, value in zip(self._transitions, (self.observation, action, reward, successor, terminated), strict=True):
             column[self.size] = value
         self._truncated[self.size] = truncated and not terminated

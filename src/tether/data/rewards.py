@@ -148,6 +148,6 @@ def _far_beyond(reward: np.ndarray) -> str | None:
     row = int(np.argmax(sizes))
     return (
         f"{int(far.sum()):,} of {len(reward):,} rewards are more than {FAR:g} times as large as nearly all others ({usual:.4g} "
-        f"at most), such as {reward[row]:.4g} in row {row:,} (counted from 0): scaled by it, the others come to nothing. If it is "
-        "a fault of the log, leave that row out"
+        f"at most), such as {reward[row]:.4g} in row {row:,} (counted from 0): scaled by it, the others come to nothing. If it "
+        "is a fault of the log, leave that row out"
     )

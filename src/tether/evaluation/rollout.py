@@ -6,6 +6,7 @@ Environments are stepped in lockstep by a plain loop, so that the policy is call
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from itertools import accumulate
 from typing import NamedTuple, TypeAlias
@@ -50,6 +51,11 @@ class Evaluator:
         else:
             self._environments = [wrap_environment(env_id, self.env_id, spec, recorded_parts)]
 
+    @property
+    def limits(self) -> tuple[np.ndarray, np.ndarray]:
+        """The lowest and the highest action that the environment takes; what is beyond is clipped to them."""
+        return action_limits(self._environments[0])
+
     def __call__(self, act: Act) -> EpisodeResults:
         """Run every episode to its own end."""
         if not self._given:
@@ -79,6 +85,9 @@ class Evaluator:
             still_running = []
             for row in running:
                 observations[row], reward, terminated, truncated, _ = environments[row].step(actions[row])
+                if not math.isfinite(float(reward)):
+                    step = f"step {lengths[row]} of the episode from seed {seed + row}"
+                    raise TetherError(f"{self.env_id} gave a reward of {reward} at {step}")
                 returns[row] += float(reward)
                 rewards[row].append(float(reward))
                 lengths[row] += 1

@@ -31,6 +31,7 @@ from tether.training.preparing import (
     fit_shown,
     lesson_of,
     open_dataset,
+    say_clipping,
     say_episodes,
     say_scaling,
     say_warm_up,
@@ -124,6 +125,7 @@ def run_together(
         checked = check_materials(config, raw, None, stack)
         group.each(lambda member: write_config(member.folder, member.config, sha256))
         say_episodes(raw, say)
+        say_clipping(checked, say)
         say_scaling(config, raw, checked.reward_scale, say)
         say_warm_up(config, say)
         bonus = fit_shown(config, checked.dataset, stop, show, say)

@@ -21,6 +21,7 @@ from tether.runs.metrics import Sink
 from tether.training.fit import FitReport, FittedBonus, cache_folder, fit_bonus, steps_done
 from tether.training.interrupt import StopRequest
 from tether.training.lesson import AnyLesson, Lesson
+from tether.types import spell_actions
 
 Say = Callable[[str], None]
 
@@ -125,6 +126,19 @@ def say_episodes(raw: Dataset, say: Say) -> None:
             )
     if raw.notes.action_entries_clipped:
         say(f"{raw.notes.action_entries_clipped:,} action entries of {raw.name} were outside the bounds and are clipped to them")
+
+
+def say_clipping(checked: Checked, say: Say) -> None:
+    """Where the environment that policies are evaluated in allows less than they may do."""
+    if checked.evaluator is None or checked.dataset.spec.discrete:
+        return
+    spec, here = checked.dataset.spec, checked.evaluator.limits
+    if (np.float32(spec.action_low) < here[0]).any() or (np.float32(spec.action_high) > here[1]).any():
+        allowed = spell_actions(replace(spec, action_low=tuple(here[0].tolist()), action_high=tuple(here[1].tolist())))
+        say(
+            f"warning: {checked.env_id} takes actions of {allowed}, and the data's are of {spell_actions(spec)}: in evaluations "
+            "what is beyond is clipped. Is it the environment of this data? Bounds are taken from a file's action_low and action_high"
+        )
 
 
 def say_warm_up(config: RunConfig, say: Say) -> None:

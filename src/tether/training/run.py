@@ -27,6 +27,7 @@ from tether.training.preparing import (
     fit_shown,
     lesson_of,
     open_dataset,
+    say_clipping,
     say_episodes,
     say_scaling,
     say_warm_up,
@@ -72,6 +73,7 @@ def run(
         if on_start is not None:
             on_start()
         say_episodes(raw, say)
+        say_clipping(checked, say)
         say_scaling(config, raw, checked.reward_scale, say)
         say_warm_up(config, say)
         kept = None if beginning is None else beginning.bonus
