@@ -137,7 +137,8 @@ def say_clipping(checked: Checked, say: Say) -> None:
         allowed = spell_actions(replace(spec, action_low=tuple(here[0].tolist()), action_high=tuple(here[1].tolist())))
         say(
             f"warning: {checked.env_id} takes actions of {allowed}, and the data's are of {spell_actions(spec)}: in evaluations "
-            "what is beyond is clipped. Is it the environment of this data? Bounds are taken from a file's action_low and action_high"
+            "what is beyond is clipped. Is it the environment of this data? Bounds are those of a file's action_low and "
+            "action_high, where it has them"
         )
 
 
