@@ -54,6 +54,13 @@ def test_scores_are_normalised_only_if_every_run_can_be(make_run: MakeRun):
     np.testing.assert_allclose(lines(both), [[[5, 1607.0138475]]] * 2)
 
 
+def test_the_scores_are_of_the_policy_that_is_asked_for(make_run: MakeRun):
+    """Returns of 500 twice, then of 600 and 700; the run's own policy had means of 200 and 600."""
+    assert lines(curves_figure([make_run(env_id=None)], policy="target").axes[0]) == [[[1000, 500], [2000, 650]]]
+    with pytest.raises(TetherError, match=r"has no policy targte; did you mean target\?"):
+        curves_figure([make_run("b")], policy="targte")
+
+
 def test_runs_are_told_apart_by_colour_and_named_in_the_legend(make_run: MakeRun):
     figure = curves_figure([make_run("a"), make_run("b")], labels=["with", "without"])
     first, second = figure.axes[0].lines

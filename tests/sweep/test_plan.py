@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tether.config import settings_of
-from tether.environments.tasks import find_task
+from tether.environments.tasks import task_of_dataset
 from tether.errors import TetherError
 from tether.sweep.expansion import Data, PlannedRun, expand, find_data, twins
 from tether.sweep.plan import LEAST, Plan, read_plan
@@ -108,11 +108,19 @@ def test_draws_are_within_their_limits_and_the_same_for_the_same_seed(tmp_path: 
     other = runs_of(write(tmp_path, text.format(8)))[1]
     assert [run.config for run in runs] == [run.config for run in again]
     assert [run.config for run in runs] != [run.config for run in other]
-    assert [run.variant for run in runs] == [f"draw{number:02}" for number in range(50)]
+    assert [run.variant for run in runs] == [f"draw{number}" for number in range(50)]
     weights = [float(str(setting(run, "agent.bonus_weight_actor"))) for run in runs]
     assert all(0.01 <= weight <= 100 for weight in weights)
     assert 15 <= sum(weight < 1 for weight in weights) <= 35  # half of the decades lie below 1, and 1 % of a uniform draw would
     assert {setting(run, "agent.batch_size") for run in runs} == {32, 64}
+
+
+def test_a_draw_more_leaves_the_runs_of_the_others_as_they_are(tmp_path: Path):
+    text = "[random]\ndraws = {}\nuniform.agent.discount = [0.9, 0.99]\n"
+    ten, eleven = (runs_of(write(tmp_path, text.format(draws)))[1] for draws in (10, 11))
+    assert [run.variant for run in eleven] == [*(f"draw{number}" for number in range(10)), "draw10"]
+    before = {run.name: run.config for run in ten}
+    assert {run.name: run.config for run in eleven if run.name in before} == before
 
 
 def test_named_variants_may_have_an_agent_and_a_bonus_of_their_own(tmp_path: Path):
@@ -159,7 +167,7 @@ def proof(name: str) -> list[PlannedRun]:
     """The runs of a plan whose data is not here."""
     plan = read_plan(PLANS / name)
     found = [(source, Path(source).stem) for source in plan.datasets]
-    return expand(plan, [Data(source, stem, find_task(stem).env_ids[0]) for source, stem in found])
+    return expand(plan, [Data(source, stem, task_of_dataset(stem).env_ids[0]) for source, stem in found])
 
 
 def test_the_proof_has_its_rows_seeds_and_lengths():

@@ -13,6 +13,7 @@ import pytest
 from scripted import DONE, TWO, planned, scripted
 
 from tether import cores, storage
+from tether.config import to_json
 from tether.locks import is_held
 from tether.sweep import head, pool
 from tether.sweep.bundles import Bundle
@@ -60,6 +61,8 @@ def test_a_process_that_ends_without_a_word_has_failed_with_the_last_of_its_log(
         "kind": "crash",
         "reason": "its process ended with code 3: no module named jax",
         "log": str(tmp_path / "runs" / "_sweep" / "logs" / f"{run.name}.log"),
+        "config": to_json(run.config),
+        "dataset_sha256": run.data.sha256,
     }
     del processes["broken"]
     carry_out([run], tmp_path)

@@ -68,8 +68,9 @@ def report(
             performance profiles, with intervals where there are several seeds (needs the extra stats). A method is an agent with
             a bonus, or where one has several settings a folder of seeds.
         intervals: Draw those too, into this PNG: every method on every task, with its interval and its seeds.
-        score: Of the statistics, of --against and of --latex: last or last_ten, which need no simulator to choose a step, or
-            best, which does. Of the first two also lowest_of_five, the lowest of the last five evaluations (all, if fewer).
+        score: Of the statistics, of --against, of --latex and of --html: last or last_ten, which need no simulator to choose a
+            step, or best, which does. Of the first two also lowest_of_five, the lowest of the last five evaluations (all, if
+            fewer). The other tables have last, last ten and best beside each other.
         values: Draw what Q-values promised at the start of episodes, beside what those were worth (td3, dqn), into this PNG.
     """
     from tether.errors import TetherError
@@ -78,10 +79,15 @@ def report(
 
     if not folders:
         raise TetherError("tether report takes folders, such as runs")
+    if policies and policy is not None:
+        raise TetherError(f"--policies has a row for each policy, so --policy {policy} would be ignored; leave one of them out")
+    compares = statistics or intervals is not None or against is not None
+    _check_score(score, compares, shows_one=latex or html is not None)
     if csv or latex or html is not None:
         pictures = (curves, values, intervals)
         if (
             policies
+            or markdown
             or tasks
             or statistics
             or against is not None
@@ -93,6 +99,13 @@ def report(
         return
     if against is not None and (tasks or statistics or intervals is not None):
         raise TetherError("--against is a table by itself; leave --tasks, --statistics and --intervals out")
+    shown = {"--tasks": tasks, "--policies": policies, "--curves": curves is not None, "--values": values is not None}
+    if (statistics or intervals is not None) and any(shown.values()):
+        flag = "--statistics" if statistics else "--intervals"
+        others = ", ".join(other for other, given in shown.items() if given)
+        raise TetherError(
+            f"{flag} compares methods over tasks and seeds by itself; leave {others} out, or ask for them without it"
+        )
     found = gather(folders).within(since, until)
     refuse_nothing(found, folders)
     window = _window(since, until)
@@ -112,18 +125,35 @@ def report(
     _draw(found, curves, values, policy, markdown)
 
 
+def _check_score(score: str, compares: bool, shows_one: bool) -> None:
+    """Refuse a score that there is not, and one that would be ignored: most tables have all three beside each other."""
+    from tether.errors import TetherError
+    from tether.report.by_seed import LOWEST
+    from tether.report.tables import COLUMNS
+
+    known = [*COLUMNS] if shows_one else [*COLUMNS, LOWEST]
+    if score not in known:
+        raise TetherError(f"there is no score {score!r}; there is: {', '.join(known)}")
+    if score != "last" and not compares and not shows_one:
+        takes = "--statistics, --intervals, --against, --latex and --html take one"
+        raise TetherError(f"--score {score} would be ignored: this table has last, last ten and best beside each other; {takes}")
+
+
 def _window(since: int | None, until: int | None) -> str:
     """What is left of the runs, in words: "last ten" may be fewer then."""
     bounds = [f"{word} step {step:,}" for word, step in (("since", since), ("until", until)) if step is not None]
     return f"of evaluations {' and '.join(bounds)} alone" if bounds else ""
 
 
-def _notes(found: Gathered, window: str, left_out: Sequence[str] = ()) -> list[str]:
-    """What stands below every table: what it leaves out, of which evaluations it is, and what its choices have cost."""
+def _notes(found: Gathered, window: str, left_out: Sequence[str] = (), rows: Sequence[Group] | None = None) -> list[str]:
+    """What stands below every table: which of its rows are no seeds of one method, what it leaves out, of which evaluations it
+    is, and what its choices have cost. `rows` are the groups that it averages, where they are not those found."""
     from tether.report.costs import cost_line
     from tether.report.left_out import left_out_line
+    from tether.report.mixed import mixed_lines
 
     lines = [f"left out: {line}" for line in (*left_out, left_out_line(found)) if line]
+    lines = [*mixed_lines(found.groups if rows is None else rows), *lines]
     return [*lines, *([window] if window else []), cost_line(found.runs, found.sweeps)]
 
 
@@ -139,15 +169,11 @@ def _export(
 ) -> None:
     import sys
 
-    from tether.errors import TetherError
     from tether.report.exports import csv_text, latex_table
     from tether.report.gathered import gather
     from tether.report.left_out import refuse_nothing
     from tether.report.page.content import write_page
-    from tether.report.tables import COLUMNS
 
-    if score not in COLUMNS:
-        raise TetherError(f"there is no score {score!r}; there is: {', '.join(COLUMNS)}")
     found = gather(folders, since, until)
     if html is None or csv or latex or not found.gaps:
         refuse_nothing(found, folders)
@@ -192,7 +218,8 @@ def _show_scores(found: Gathered, policy: str | None, policies: bool, markdown: 
     if rows:
         lines = marked_lines(rows, of, "run") if markdown else row_lines(rows, "run")
         print_lines(lines, "score, mean ± std over seeds, or over episodes for a single run", markdown)
-    print("\n".join([*_notes(found, window), *(paper_notes(of) if markdown else [])]))
+    notes = _notes(found, window, rows=[*groups.values()])  # here runs of one folder are one row, whatever their data
+    print("\n".join([*notes, *(paper_notes(of) if markdown else [])]))
 
 
 def _show_tasks(found: Gathered, policy: str | None, markdown: bool, window: str) -> None:
@@ -242,9 +269,10 @@ def _draw(found: Gathered, curves: Path | None, values: Path | None, policy: str
     if curves is not None:
         every = [(label, run) for label, group in groups.items() for run in group.runs]
         labels = [label if len(groups[label].runs) == 1 else f"{label} {run.path.name}" for label, run in every]
-        draw_curves([run for _, run in every], curves, labels=labels)
+        draw_curves([run for _, run in every], curves, labels=labels, policy=policy)
         if not markdown:
-            print(f"{curves}: {len(every)} runs over training")
+            whose = f", scores of the policy {policy}" if policy else ""
+            print(f"{curves}: {len(every)} runs over training{whose}")
     if values is not None:
         _show_values(groups, values, policy, markdown)
 

@@ -22,18 +22,19 @@ LINEAR_SPAN = 30.0  # bonuses that differ by a larger factor are drawn on a loga
 DIVERGED = 5.0  # Q-values beyond so many times the largest possible one too: a linear axis would show nothing else
 
 
-def draw_curves(runs: Sequence[Run], path: Path | str, labels: Sequence[str] | None = None) -> None:
+def draw_curves(runs: Sequence[Run], path: Path | str, labels: Sequence[str] | None = None, policy: str | None = None) -> None:
     """Write the learning curves of one or several runs as a PNG. Labels are the names of the run folders unless given."""
-    save_figure(curves_figure(runs, labels), path)
+    save_figure(curves_figure(runs, labels, policy), path)
 
 
-def curves_figure(runs: Sequence[Run], labels: Sequence[str] | None = None) -> Figure:
+def curves_figure(runs: Sequence[Run], labels: Sequence[str] | None = None, policy: str | None = None) -> Figure:
     """Two panels over training steps, one colour for each run.
 
     Above, on the left axis, the mean score of each evaluation with a band from its worst to its best episode (returns, if any
-    of the runs has no reference scores) and the mean of the data's own episodes; on the right axis the mean bonus in the actor's
-    (dashed) and the critic's (dotted) loss. Below, if any run has a critic, the mean Q-value and the largest that rewards in
-    [0, 1] allow. A line stands where a run of `tether finetune` went on from another.
+    of the runs has no reference scores), of each run's own policy unless another is named, and the mean of the data's own
+    episodes; on the right axis the mean bonus in the actor's (dashed) and the critic's (dotted) loss. Below, if any run has a
+    critic, the mean Q-value and the largest that rewards in [0, 1] allow. A line stands where a run of `tether finetune` went on
+    from another.
     """
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
@@ -48,7 +49,7 @@ def curves_figure(runs: Sequence[Run], labels: Sequence[str] | None = None) -> F
         panels = figure.subplots(2 if has_critic else 1, 1, sharex=True, squeeze=False, height_ratios=(3, 2)[: 1 + has_critic])[
             :, 0
         ]
-        _draw_scores(panels[0], runs, colours)
+        _draw_scores(panels[0], runs, colours, policy)
         drawn = _draw_bonuses(panels[0], runs, colours if len(runs) > 1 else [GREY])
         if has_critic:
             _draw_values(panels[1], runs, colours)
@@ -64,10 +65,10 @@ def curves_figure(runs: Sequence[Run], labels: Sequence[str] | None = None) -> F
     return figure
 
 
-def _draw_scores(axes: Axes, runs: Sequence[Run], colours: Sequence[str]) -> None:
-    scores = [run.scores() for run in runs]
+def _draw_scores(axes: Axes, runs: Sequence[Run], colours: Sequence[str], policy: str | None) -> None:
+    scores = [run.scores(policy) for run in runs]
     normalised = [score for score in scores if score is not None]
-    curves = normalised if len(normalised) == len(runs) else [run.returns() for run in runs]
+    curves = normalised if len(normalised) == len(runs) else [run.returns(policy) for run in runs]
     axes.set_ylabel("normalised score" if curves is normalised else "return")
     for level in _data_levels(runs, curves is normalised):
         axes.axhline(level, color=GREY, linestyle=(0, (6, 3)), linewidth=1.4)

@@ -3,7 +3,7 @@
 A run folder tells itself whether it is done or how far it is. Beside the runs, in the plan's folder, is `_sweep`:
 
 logs/RUN.log      what the run's process said; of several runs as one program, RUN-and-2-more.log, by the first
-failed/RUN.json   why it failed; gone once it is done
+failed/RUN.json   why it failed, with which settings and data; gone once it is done, and of no account where the plan has others
 now.json          what the head is doing, true while it holds the folder
 """
 
@@ -20,11 +20,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tether import config as configs
 from tether import storage
 from tether.errors import TetherError
 from tether.locks import is_held
 from tether.runs import SWEEP_FOLDER
-from tether.runs.identity import find_result
+from tether.runs.identity import DATA_HASH, find_result
 from tether.sweep.expansion import PlannedRun
 
 DONE, RUNNING, FAILED, WAITING = "done", "running", "failed", "waiting"
@@ -70,8 +71,10 @@ class Records:
 
     def fail(self, run: PlannedRun, kind: str, reason: str, log: Path) -> None:
         """A disk so full that not even this can be written leaves the run undone, which is true too."""
+        content: dict[str, Any] = {"run": run.name, "kind": kind, "reason": reason, "log": str(log)}
+        content |= {"config": configs.to_json(run.config), DATA_HASH: run.data.sha256}
         with suppress(TetherError):
-            storage.write_json(self.failure(run), {"run": run.name, "kind": kind, "reason": reason, "log": str(log)})
+            storage.write_json(self.failure(run), content)
 
     def forget_failure(self, run: PlannedRun) -> None:
         with suppress(OSError):
@@ -113,14 +116,28 @@ class Records:
         place = self.failure(run)
         if place.exists():
             found = storage.read_json(place)
-            reason, kind, its_log = (str(found.get(name)) for name in ("reason", "kind", "log"))
-            return Known(FAILED, step, reason=reason, kind=kind, log=its_log)
+            if _is_of(run, found):
+                reason, kind, its_log = (str(found.get(name)) for name in ("reason", "kind", "log"))
+                return Known(FAILED, step, reason=reason, kind=kind, log=its_log)
         return Known(WAITING, step)
 
     def look_at_all(self, runs: Sequence[PlannedRun]) -> dict[str, Known]:
         # A head that was started before an upgrade may still say names alone.
         running = [[name] if isinstance(name, str) else name for name in (self.now() or {}).get("running", [])]
         return {run.name: self.look(run, running) for run in runs}
+
+
+def _is_of(run: PlannedRun, failure: dict[str, Any]) -> bool:
+    """Whether a failure was of the settings and data that the plan has now: others of the same name have not failed yet."""
+    if "config" not in failure:  # written before there were settings in it
+        return True
+    here, there = run.data.sha256, failure.get(DATA_HASH)
+    if here and there and here != there:
+        return False
+    try:
+        return configs.first_difference(run.config, configs.from_json(failure["config"])) is None
+    except TetherError:  # settings that this version does not have, so not the plan's
+        return False
 
 
 def finished(run: PlannedRun) -> dict[str, Any] | None:

@@ -90,9 +90,9 @@ def _random(path: Path, values: Any) -> tuple[Variant, ...]:
             raise TetherError(f"{path}: random.{kind}.{name} is {of!r}; it takes a list of values")
     # One generator for each setting, so that a setting more leaves the draws of the others as they are.
     streams = [random.Random(f"{seed}/{name}") for _, name, _ in axes]
-    digits = len(str(draws - 1))
+    # Without leading zeros, so that a draw more leaves the names of the others, and with them their runs, as they are.
     return tuple(
-        Variant(f"draw{number:0{digits}}", {n: _draw(r, kind, of) for r, (kind, n, of) in zip(streams, axes, strict=True)})
+        Variant(f"draw{number}", {n: _draw(r, kind, of) for r, (kind, n, of) in zip(streams, axes, strict=True)})
         for number in range(draws)
     )
 

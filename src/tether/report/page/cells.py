@@ -9,6 +9,7 @@ from html import escape
 from tether.report.costs import table_cost
 from tether.report.gathered import Gathered
 from tether.report.left_out import left_out_line
+from tether.report.mixed import mixed_lines
 from tether.report.scoring import Cell
 from tether.report.tables import Score
 from tether.runs.reading import Run
@@ -49,6 +50,11 @@ def left_out_note(found: Gathered) -> str:
     """What no number of a table has in it, in a line; all of it is at the end of the page."""
     told = left_out_line(found)
     return f'<p class="note">Left out: {escape(told)}. <a href="#missing">All of them</a></p>' if told else ""
+
+
+def mixed_notes(found: Gathered) -> str:
+    """Which runs were averaged and are no seeds of one method."""
+    return "".join(f'<p class="note">{escape(line[0].upper() + line[1:])}.</p>' for line in mixed_lines(found.groups))
 
 
 def cost_note(runs: Sequence[Run], found: Gathered, columns: Sequence[str]) -> str:

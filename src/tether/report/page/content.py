@@ -13,7 +13,7 @@ import numpy as np
 from tether.report.costs import cost_line
 from tether.report.gathered import Gap, Gathered, Group
 from tether.report.page.across import across_section, behind_methods
-from tether.report.page.cells import cell_of, cost_note, left_out_note, link, marked, name_of, plural
+from tether.report.page.cells import cell_of, cost_note, left_out_note, link, marked, mixed_notes, name_of, plural
 from tether.report.page.charts import Line, histogram_chart, line_chart
 from tether.report.page.runs import runs_section
 from tether.report.paper import OURS, marks, paper_method, paper_scores, paper_table
@@ -109,7 +109,7 @@ def _overview(found: Gathered, numbers: dict[int, str], policy: str | None, scor
     return (
         f'<section id="table"><h2>{COLUMNS[score].capitalize()} score by task</h2><div class="scroll"><table class="scores">'
         f"<thead><tr><th>task</th>{heads}</tr></thead><tbody>{''.join(rows)}</tbody></table></div>"
-        f"{cost_note(found.runs, found, [score])}{left_out_note(found)}</section>"
+        f"{mixed_notes(found)}{cost_note(found.runs, found, [score])}{left_out_note(found)}</section>"
     )
 
 
