@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import sys
 
+import gymnasium
 import mujoco
 import pytest
 
-from tether.environments.making import action_limits, make_environment
+from tether.environments.making import action_limits, make_environment, time_limit, wrap_environment
 from tether.errors import TetherError
 from tether.types import Spec, discrete_spec
 
@@ -33,9 +34,46 @@ def test_pen_is_cut_at_d4rls_horizon():
     assert steps == 100
 
 
+@pytest.mark.parametrize(
+    ("own", "effective"),
+    [(200, 100), (None, 100), (60, 60)],  # D4RL's pen has 100
+)
+def test_an_environment_given_gets_the_horizon_of_its_task_unless_it_is_shorter(own, effective):
+    make_environment("AdroitHandPen-v1").close()  # registers it
+    bare = gymnasium.make("AdroitHandPen-v1").unwrapped  # its spec names 200 steps still
+    given = bare if own is None else gymnasium.wrappers.TimeLimit(bare, own)
+    environment = wrap_environment(given, "AdroitHandPen-v1")
+    environment.reset(seed=0)
+    steps, truncated = 0, False
+    while not truncated:
+        *_, truncated, _ = environment.step(environment.action_space.low * 0)
+        steps += 1
+    environment.close()
+    assert (steps, time_limit(environment)) == (effective, effective)
+
+
+def test_a_given_game_of_minatar_gets_the_limit_that_made_ones_have():
+    make_environment("MinAtar/Breakout-v1").close()  # registers it
+    bare = gymnasium.make("MinAtar/Breakout-v1")
+    assert time_limit(bare) is None
+    environment = wrap_environment(bare, "MinAtar/Breakout-v1")
+    assert time_limit(environment) == 2500
+    environment.close()
+
+
 def test_an_environment_outside_the_table_keeps_its_horizon():
     environment = make_environment("Reacher-v5")
     assert environment.spec.max_episode_steps == 50
+    environment.close()
+
+
+def test_an_environment_of_ones_own_keeps_its_horizon_whatever_its_id_begins_with():
+    gymnasium.register("door-v0", "gymnasium.envs.classic_control:PendulumEnv", max_episode_steps=500)  # Adroit's door has 200
+    try:
+        environment = make_environment("door-v0", Spec(3, (-2.0,), (2.0,)))
+    finally:
+        del gymnasium.registry["door-v0"]
+    assert environment.spec.max_episode_steps == 500
     environment.close()
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tether.environments.tasks import TASKS, find_task
+from tether.environments.tasks import TASKS, find_task, task_of_dataset
 
 
 @pytest.mark.parametrize(
@@ -22,13 +22,50 @@ from tether.environments.tasks import TASKS, find_task
         ("relocate-v0_demos_clipped", "relocate"),
     ],
 )
-def test_found(name, task):
-    assert find_task(name) is TASKS[task]
+def test_a_datasets_name_begins_with_its_task(name, task):
+    assert task_of_dataset(name) is TASKS[task]
 
 
-@pytest.mark.parametrize("name", [None, "", "InvertedDoublePendulum-v5", "Hopper-v3", "pendulum", "antmaze-umaze-v0"])
-def test_not_found(name):
-    assert find_task(name) is None
+@pytest.mark.parametrize("name", ["", "InvertedDoublePendulum-v5", "Hopper-v3", "pendulum", "antmaze-umaze-v0"])
+def test_a_dataset_of_no_task(name):
+    assert task_of_dataset(name) is None
+
+
+@pytest.mark.parametrize(
+    ("env_id", "task"),
+    [
+        ("Hopper-v4", "hopper"),
+        ("Hopper-v5", "hopper"),
+        ("HalfCheetah-v4", "halfcheetah"),
+        ("AdroitHandPen-v1", "pen"),
+        ("hopper-medium-v2", "hopper"),  # D4RL's own ids
+        ("walker2d-medium-replay-v0", "walker2d"),
+        ("pen-human-v1", "pen"),
+    ],
+)
+def test_an_environment_of_a_task(env_id, task):
+    assert find_task(env_id) is TASKS[task]
+
+
+@pytest.mark.parametrize(
+    "env_id",
+    [
+        None,
+        "",
+        "InvertedDoublePendulum-v5",
+        "Hopper-v3",
+        "antmaze-umaze-v0",
+        "door-v0",
+        "door-open-v3",  # Meta-World's
+        "hammer-v3",
+        "hopper_envs:MyDoor-v0",
+        "my_envs:door-v0",
+        "my_envs/door-v0",
+        "hopper-medium-v2-mine",
+    ],
+)
+def test_an_environment_of_no_task_whatever_its_id_begins_with(env_id):
+    assert find_task(env_id) is None
 
 
 def test_horizons():

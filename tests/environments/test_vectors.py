@@ -7,8 +7,10 @@ import sys
 import gymnasium
 import numpy as np
 import pytest
+from gymnasium.spaces import Box, Discrete
+from gymnasium.wrappers import FlattenObservation, TransformAction, TransformObservation
 
-from tether.environments.making import make_environment
+from tether.environments.making import make_environment, wrap_environment
 from tether.environments.vectors import environment_spec
 from tether.errors import TetherError
 from tether.evaluation.rollout import EpisodeResults, discounted_returns, visited_returns
@@ -61,6 +63,52 @@ def test_a_state_that_is_a_number_is_a_row():
     observation, _ = environment.reset(seed=0)
     np.testing.assert_array_equal(observation, np.eye(16)[0])
     environment.close()
+
+
+class Camera(gymnasium.Env):
+    """Images of 20 by 20, which count up from 0, and three choices."""
+
+    observation_space = Box(0.0, 2000.0, (20, 20, 3), np.float32)
+    action_space = Discrete(3)
+
+    def reset(self, *, seed=None, options=None):
+        return np.arange(1200, dtype=np.float32).reshape(20, 20, 3), {}
+
+
+def test_a_wrapper_that_makes_choices_of_numbers_makes_them_discrete():
+    forces = (-2.0, -1.0, 1.0, 2.0)
+    chosen = TransformAction(gymnasium.make("Pendulum-v1"), lambda choice: np.array([forces[choice]], np.float32), Discrete(4))
+    ours = wrap_environment(chosen, "Pendulum-v1")
+    assert environment_spec(ours) == discrete_spec(3, 4)
+    plain = gymnasium.make("Pendulum-v1")
+    for environment in (ours, plain):
+        environment.reset(seed=1)
+    theirs = plain.step(np.array([1.0], np.float32))[0]  # the third choice
+    np.testing.assert_array_equal(ours.step(np.eye(4, dtype=np.float32)[2])[0], theirs)
+    ours.close()
+    plain.close()
+
+
+def test_a_wrapper_that_makes_numbers_of_choices_makes_them_continuous():
+    pushed = TransformAction(gymnasium.make("CartPole-v1"), lambda push: int(push[0] > 0), Box(-1.0, 1.0, (1,), np.float32))
+    environment = wrap_environment(pushed, "CartPole-v1")
+    assert environment_spec(environment) == Spec(4, (-1.0,), (1.0,))
+    again = TransformAction(wrap_environment(gymnasium.make("CartPole-v1"), "CartPole-v1"), np.abs, Box(-1.0, 1.0, (2,)))
+    assert environment_spec(again) == Spec(4, (-1.0, -1.0), (1.0, 1.0))  # our rows, with another meaning
+    environment.close()
+
+
+def test_an_image_that_a_wrapper_has_made_smaller_has_the_small_shape():
+    small = TransformObservation(Camera(), lambda image: image[::2, ::2], Box(0.0, 2000.0, (10, 10, 3), np.float32))
+    environment = wrap_environment(small, "Camera")
+    assert environment_spec(environment) == discrete_spec(300, 3, (10, 10, 3))
+    observation, _ = environment.reset()
+    np.testing.assert_array_equal(observation[:6], [0, 1, 2, 6, 7, 8])  # every other pixel of three colours
+
+
+def test_an_image_that_a_wrapper_has_made_a_vector_is_none():
+    flat = FlattenObservation(Camera())
+    assert environment_spec(wrap_environment(flat, "Camera")) == discrete_spec(1200, 3)
 
 
 @pytest.mark.parametrize("env_id", ["CartPole-v1", "LunarLander-v3", "MinAtar/Breakout-v1", "MinAtar/Freeway-v1"])

@@ -10,6 +10,7 @@ import pytest
 
 from tether.environments.making import make_environment
 from tether.errors import TetherError
+from tether.evaluation import rollout
 from tether.evaluation.rollout import Evaluator, evaluate
 from tether.types import Spec
 
@@ -58,6 +59,19 @@ def test_a_reward_that_is_no_number_ends_it(countdown, monkeypatch):
     monkeypatch.setattr(Countdown, "step", step)
     with pytest.raises(TetherError, match=r"^tests/Countdown-v0 gave a reward of nan at step 0 of the episode from seed 2$"):
         evaluate(lambda observations: np.ones((len(observations), 1)), SPEC, countdown, episodes=3, seed=0)
+
+
+def test_an_episode_without_end_and_without_a_limit_is_stopped(monkeypatch):
+    monkeypatch.setattr(rollout, "MOST_STEPS", 10)
+    act = lambda observations: np.ones((len(observations), 1))  # noqa: E731
+    results = evaluate(act, SPEC, Countdown(), episodes=1, seed=9)  # counts down from 10, which is not too long
+    assert results.lengths.tolist() == [10]
+    with pytest.raises(
+        TetherError, match=r"^an episode of Countdown has no end after 10 steps, .* register it with max_episode_s"
+    ):
+        evaluate(act, SPEC, Countdown(), episodes=1, seed=10)
+    limited = gymnasium.wrappers.TimeLimit(Countdown(), 12)  # the limit that somebody chose counts, however long
+    assert evaluate(act, SPEC, limited, episodes=1, seed=20).lengths.tolist() == [12]
 
 
 def test_the_policy_sees_a_batch_of_fixed_size_once_per_step(countdown):

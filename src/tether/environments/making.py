@@ -46,10 +46,7 @@ def make_environment(
     if env_id not in gymnasium.registry:
         near = difflib.get_close_matches(env_id, gymnasium.registry) or [task.env_ids[0] for task in TASKS.values()]
         raise TetherError(f"no environment {env_id!r} in Gymnasium{did_you_mean(env_id, near)}")
-    task = find_task(env_id)
-    horizon = None if task is None else task.horizon  # None: the environment's own
-    if env_id.startswith("MinAtar/"):
-        horizon = MINATAR_HORIZON
+    horizon = _horizon(env_id)
     drawing = {} if render_mode is None else {"render_mode": render_mode}  # not every environment takes it
     try:
         with _quiet():
@@ -69,8 +66,15 @@ def bare_id(env_id: str) -> str:
 def wrap_environment(
     bare: gymnasium.Env, env_id: str, spec: Spec | None = None, recorded_parts: str | None = None
 ) -> gymnasium.Env:
-    """The same of an environment that has been made already; it is closed where it does not fit."""
-    environment = as_vectors(bare)
+    """The same of an environment that has been made already; it is closed where it does not fit.
+
+    It gets the horizon of its task where its own is longer, or it has none: scores are of returns within it.
+    """
+    horizon, limit = _horizon(env_id), time_limit(bare)
+    environment = bare
+    if horizon is not None and (limit is None or limit > horizon):
+        environment = gymnasium.wrappers.TimeLimit(bare, horizon)
+    environment = as_vectors(environment)
     try:
         if recorded_parts is not None:
             from tether.environments.spaces import check_parts
@@ -82,6 +86,24 @@ def wrap_environment(
         environment.close()
         raise
     return environment
+
+
+def time_limit(environment: gymnasium.Env) -> int | None:
+    """The steps after which a wrapper cuts an episode. What the `spec` has is no limit yet: `unwrapped` has it too."""
+    limits = []
+    while isinstance(environment, gymnasium.Wrapper):
+        if isinstance(environment, gymnasium.wrappers.TimeLimit):
+            limits.append(environment._max_episode_steps)  # its public form is in the spec, which not every environment has
+        environment = environment.env
+    return min(limits, default=None)
+
+
+def _horizon(env_id: str) -> int | None:
+    """The steps of an episode in D4RL and in MinAtar's games; None: the environment's own."""
+    if env_id.startswith("MinAtar/"):
+        return MINATAR_HORIZON
+    task = find_task(env_id)
+    return None if task is None else task.horizon
 
 
 def _flattened(environment: gymnasium.Env, env_id: str) -> gymnasium.Env:

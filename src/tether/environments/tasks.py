@@ -13,6 +13,9 @@ import numpy as np
 
 D4RL = "D4RL reference scores (Fu et al., 2020)"
 
+# D4RL registers an environment for each of its datasets, under the dataset's name; files may say that they are from it.
+_D4RL_ID = re.compile(r"([a-z0-9]+)-(random|medium|medium-replay|medium-expert|full-replay|human|cloned|expert)-v[0-2]")
+
 
 @dataclass(frozen=True)
 class Task:
@@ -49,11 +52,24 @@ TASKS = {
 }
 
 
-def find_task(name: str | None) -> Task | None:
-    """The task of an environment id (`Hopper-v5`), a task (`hopper`) or a dataset (`hopper_medium-v2`, `pen-human-v1`)."""
-    if name is None:
+def find_task(env_id: str | None) -> Task | None:
+    """The task of an environment id: `Hopper-v5`, or D4RL's own, `hopper-medium-v2`.
+
+    No other id will do, however it begins: Meta-World's `door-open-v3` or a `door-v0` of the user's own is another task, whose
+    returns and time limits have nothing to do with Adroit's door.
+    """
+    if env_id is None:
         return None
     for task in TASKS.values():
-        if name in task.env_ids:
+        if env_id in task.env_ids:
             return task
-    return TASKS.get(re.split(r"[-_.]", name, maxsplit=1)[0])
+    match = _D4RL_ID.fullmatch(env_id)
+    return TASKS.get(match[1]) if match else None
+
+
+def task_of_dataset(name: str) -> Task | None:
+    """The task that the name of a dataset begins with (`hopper_medium-v2`, `pen-human-v1`), or is.
+
+    A name is a hint: whoever asks has to see whether the sizes of the data are the task's. Not for ids of environments.
+    """
+    return find_task(name) or TASKS.get(re.split(r"[-_.]", name, maxsplit=1)[0])

@@ -29,12 +29,13 @@ def as_vectors(environment: gymnasium.Env) -> gymnasium.Env:
     if isinstance(shown, Box) and len(shown.shape) == 3:
         low, high = (np.asarray(bound, np.float32).ravel() for bound in (shown.low, shown.high))
         flat = Box(low, high, dtype=np.float32)
-        return TransformObservation(environment, lambda image: np.asarray(image, np.float32).ravel(), flat)
+        environment = TransformObservation(environment, lambda image: np.asarray(image, np.float32).ravel(), flat)
+        return OfChoices(environment, shown.shape)
     if isinstance(shown, Discrete):
         states = np.eye(int(shown.n), dtype=np.float32)
         row = Box(0.0, 1.0, (int(shown.n),), np.float32)
-        return TransformObservation(environment, lambda state: states[int(state) - int(shown.start)], row)
-    return environment
+        environment = TransformObservation(environment, lambda state: states[int(state) - int(shown.start)], row)
+    return OfChoices(environment)
 
 
 def environment_spec(environment: gymnasium.Env) -> Spec:
@@ -42,11 +43,31 @@ def environment_spec(environment: gymnasium.Env) -> Spec:
     observations, actions = environment.observation_space, environment.action_space
     assert isinstance(observations, Box)  # make_environment lets no other through
     assert isinstance(actions, Box)
-    if isinstance(environment.unwrapped.action_space, Discrete):
-        shape = environment.unwrapped.observation_space.shape or ()
-        return discrete_spec(observations.shape[0], actions.shape[0], shape if len(shape) == 3 else ())
+    size, action_size, mark = observations.shape[0], actions.shape[0], _mark(environment)
+    if mark is not None and mark.action_space is actions:  # else a wrapper has given the rows another meaning
+        shape = mark.image_shape if mark.observation_space is observations else ()
+        return discrete_spec(size, action_size, shape)
     low, high = actions.low.astype(np.float32), actions.high.astype(np.float32)
-    return Spec(observations.shape[0], tuple(low.tolist()), tuple(high.tolist()))
+    return Spec(size, tuple(low.tolist()), tuple(high.tolist()))
+
+
+def _mark(environment: gymnasium.Env) -> OfChoices | None:
+    while isinstance(environment, gymnasium.Wrapper):
+        if isinstance(environment, OfChoices):
+            return environment
+        environment = environment.env
+    return None
+
+
+class OfChoices(gymnasium.Wrapper):
+    """Marks that the rows of `as_vectors` stand for choices, and of which shape the images are that it made flat.
+
+    The bare environment does not tell: a wrapper between may have made choices of numbers, or the image smaller.
+    """
+
+    def __init__(self, environment: gymnasium.Env, image_shape: tuple[int, ...] = ()) -> None:
+        super().__init__(environment)
+        self.image_shape = image_shape
 
 
 class FreshActions(gymnasium.Wrapper):

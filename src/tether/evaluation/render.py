@@ -14,7 +14,7 @@ from PIL import Image
 
 from tether.environments.making import action_limits, make_environment
 from tether.errors import TetherError
-from tether.evaluation.rollout import Act
+from tether.evaluation.rollout import Act, check_length
 from tether.storage import replacing
 from tether.types import Spec
 
@@ -59,6 +59,8 @@ def record_episode(act: Act, env_id: str, spec: Spec, path: Path, seed: int = 0)
             total += float(reward)
             step += 1
             done = terminated or truncated
+            if not done:
+                check_length(step, environment, env_id)
     finally:
         environment.close()
     _write_gif(frames, path, milliseconds=10 * round(100 * stride / simulated_rate))  # GIF counts in hundredths

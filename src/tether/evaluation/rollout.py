@@ -14,9 +14,11 @@ from typing import NamedTuple, TypeAlias
 import gymnasium
 import numpy as np
 
-from tether.environments.making import action_limits, make_environment, wrap_environment
+from tether.environments.making import action_limits, make_environment, time_limit, wrap_environment
 from tether.errors import TetherError
 from tether.types import Spec
+
+MOST_STEPS = 100_000  # of an episode without a time limit, which may have no end at all
 
 Act: TypeAlias = Callable[[np.ndarray], np.ndarray]  # observations (E, O) float32 -> actions (E, A)
 
@@ -93,6 +95,7 @@ class Evaluator:
                 lengths[row] += 1
                 cut[row] = truncated and not terminated
                 if not (terminated or truncated):
+                    check_length(int(lengths[row]), environments[row], self.env_id)
                     still_running.append(row)
             running = still_running
         return EpisodeResults(returns, lengths, starts, tuple(map(np.asarray, rewards)), cut)
@@ -100,6 +103,15 @@ class Evaluator:
     def close(self) -> None:
         for environment in () if self._given else self._environments:
             environment.close()
+
+
+def check_length(steps: int, environment: gymnasium.Env, env_id: str) -> None:
+    """Stop at an episode that has no end and no time limit, which would go on for ever."""
+    if steps >= MOST_STEPS and time_limit(environment) is None:
+        raise TetherError(
+            f"an episode of {env_id} has no end after {steps:,} steps, and it has no time limit; register it with "
+            "max_episode_steps, or wrap it in gymnasium.wrappers.TimeLimit"
+        )
 
 
 def name_of(environment: gymnasium.Env) -> str:

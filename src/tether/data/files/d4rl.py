@@ -22,7 +22,7 @@ from tether.data.bounds import action_bounds
 from tether.data.dataset import Dataset, LoadNotes
 from tether.data.files.attributes import bounds_of, environment_of, plain_attributes, provenance_of
 from tether.data.files.hdf5 import Columns, find_choices, find_columns, open_file, read_columns
-from tether.environments.tasks import find_task
+from tether.environments.tasks import find_task, task_of_dataset
 from tether.errors import TetherError
 from tether.types import Batch, Spec
 
@@ -55,7 +55,7 @@ def find_env_id(observations: int, actions: int, attributes: dict[str, Any], pat
     `observations` and `actions` are how many numbers a row of each has.
     """
     env_id = environment_of(attributes, path) or _guess_env_id(name, observations, actions)
-    task = find_task(env_id or name)
+    task = find_task(env_id) if env_id else task_of_dataset(name)
     if task is not None and (observations, actions) == (task.action_size, task.observation_size):
         found = f"observations has {observations} numbers per row and actions {actions}"
         raise TetherError(f"{path.name}: {found}; for {task.name} it is the other way round: the columns are swapped")
@@ -118,7 +118,7 @@ def bounds_for(
 
 def _guess_env_id(name: str, observations: int, actions: int) -> str | None:
     """The environment that a name like `hopper_medium-v2` stands for, if the sizes of the columns agree."""
-    task = find_task(name)
+    task = task_of_dataset(name)
     return task.env_ids[0] if task is not None and (task.observation_size, task.action_size) == (observations, actions) else None
 
 
