@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from dataclasses import fields, replace
 from pathlib import Path
+from typing import Any
 
 from tether import config as configs
 from tether import storage
@@ -51,7 +52,8 @@ def _check(stored: RunConfig, config: RunConfig, folder: Path) -> None:
     had, wanted = stored.training.steps, config.training.steps
     if wanted < had:
         raise TetherError(f"--extend: {folder} has {had:,} steps, {wanted:,} are asked for; a run can only be made longer")
-    schedules = {field.name: getattr(getattr(config.agent, field.name), "schedule", "constant") for field in fields(config.agent)}
+    agent: Any = config.agent
+    schedules = {field.name: getattr(getattr(agent, field.name), "schedule", "constant") for field in fields(agent)}
     falling = [f"agent.{name}.schedule={schedule}" for name, schedule in schedules.items() if schedule != "constant"]
     if falling:
         raise TetherError(

@@ -217,7 +217,7 @@ def _content(dataset: Dataset) -> int:
     some = np.unique(np.linspace(0, dataset.size - 1, 4_096).astype(int)) if is_sampled(rows) else slice(None)
     columns = [column[some] for column in (rows.observation, rows.action, rows.next_observation)]
     for column in (*columns, dataset.episode_returns, dataset.episode_ends):
-        found = zlib.crc32(np.ascontiguousarray(column), found)
+        found = zlib.crc32(np.ascontiguousarray(column).data, found)
     return found
 
 

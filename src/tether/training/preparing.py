@@ -133,7 +133,8 @@ def say_clipping(checked: Checked, say: Say) -> None:
     if checked.evaluator is None or checked.dataset.spec.discrete:
         return
     spec, here = checked.dataset.spec, checked.evaluator.limits
-    if (np.float32(spec.action_low) < here[0]).any() or (np.float32(spec.action_high) > here[1]).any():
+    low, high = (np.asarray(bound, np.float32) for bound in (spec.action_low, spec.action_high))
+    if (low < here[0]).any() or (high > here[1]).any():
         allowed = spell_actions(replace(spec, action_low=tuple(here[0].tolist()), action_high=tuple(here[1].tolist())))
         say(
             f"warning: {checked.env_id} takes actions of {allowed}, and the data's are of {spell_actions(spec)}: in evaluations "
