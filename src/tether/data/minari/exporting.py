@@ -79,6 +79,7 @@ def _environment(dataset: Dataset) -> Iterator[Env | None]:
     from gymnasium.wrappers import TransformAction, TransformObservation
 
     from tether.environments.making import make_environment
+    from tether.environments.vectors import OfChoices
 
     try:
         environment = make_environment(dataset.env_id, dataset.spec)
@@ -88,7 +89,7 @@ def _environment(dataset: Dataset) -> Iterator[Env | None]:
     with closing(environment):
         # A function that flattens observations or choices could not be written into the spec that Minari keeps.
         bare = environment
-        while isinstance(bare, TransformObservation | TransformAction):
+        while isinstance(bare, TransformObservation | TransformAction | OfChoices):
             bare = bare.env
         yield bare
 
