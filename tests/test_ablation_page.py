@@ -7,19 +7,25 @@ import tomllib
 from pathlib import Path
 from typing import NamedTuple
 
+import pytest
 from pages import ROOT, tables_of
 
 from tether.runs.reading import find_runs
 
 SINCE = 35_000  # of 40,000 steps: the last two evaluations
 LOGS = ("hopper-medium", "halfcheetah-medium", "hopper-medium-expert")
-(TABLE,) = [table for table in tables_of("docs/ablation.md") if set(LOGS) <= set(table[0])]
+TABLES = [table for table in tables_of("docs/ablation.md") if set(LOGS) <= set(table[0])]
 (GAUSSIANS,) = [table for table in tables_of("docs/ablation.md") if table[0] == ["log", "five", "one"]]
 
 
 class Comparison(NamedTuple):
     runs: Path
     whole: str  # the variant that others are beside
+    plan: str = ""
+
+    def table(self) -> list[list[str]]:
+        (found,) = [table for table in TABLES if table[1][0] == f"`{self.whole}`"]
+        return found
 
     def scores(self, variant: str, log: str) -> dict[str, float]:
         """By seed: the mean over the last two evaluations."""
@@ -38,21 +44,23 @@ class Comparison(NamedTuple):
         return f"{mean}, {statistics.fmean(changes):+.1f}{span}"
 
 
-PARTS = Comparison(ROOT / "results" / "proof-ablation", "whole")
+PARTS = Comparison(ROOT / "results" / "proof-ablation", "whole", "proof-ablation.toml")
+PAPER = Comparison(ROOT / "results" / "paper-ablation", "paper", "paper-ablation.toml")
 ONE_OR_FIVE = Comparison(ROOT / "results" / "tether-preset" / "one-gaussian", "five")
 
 
-def test_every_line_is_what_its_runs_say():
-    heading, *lines = TABLE
-    for line in lines:
-        seeds = [f"s{seed}" for seed in line[heading.index("seeds")].split(", ")]
-        assert [line[heading.index(log)] for log in LOGS] == [PARTS.cell(line[0].strip("`"), log, seeds) for log in LOGS]
+@pytest.mark.parametrize("comparison", [PARTS, PAPER], ids=lambda comparison: comparison.whole)
+class TestATable:
+    def test_says_in_every_line_what_its_runs_say(self, comparison: Comparison):
+        heading, *lines = comparison.table()
+        for line in lines:
+            seeds = [f"s{seed}" for seed in line[heading.index("seeds")].split(", ")]
+            assert [line[heading.index(log)] for log in LOGS] == [comparison.cell(line[0].strip("`"), log, seeds) for log in LOGS]
 
-
-def test_the_lines_are_those_of_the_plan_that_have_run():
-    plan = tomllib.loads((ROOT / "plans" / "proof-ablation.toml").read_text())
-    has_run = {place.name for place in PARTS.runs.glob("*/*/*") if place.is_dir()}
-    assert [line[0].strip("`") for line in TABLE[1:]] == [name for name in plan["variants"] if name in has_run]
+    def test_has_the_lines_of_the_plan_that_have_run(self, comparison: Comparison):
+        plan = tomllib.loads((ROOT / "plans" / comparison.plan).read_text())
+        has_run = {place.name for place in comparison.runs.glob("*/*/*") if place.is_dir()}
+        assert [line[0].strip("`") for line in comparison.table()[1:]] == [name for name in plan["variants"] if name in has_run]
 
 
 def test_one_gaussian_or_five_is_what_the_runs_say():
